@@ -1,0 +1,66 @@
+import { z } from 'zod'
+
+/**
+ * The two tongues of the service (design, section 3). The specification's names are the contract inside this project; the hosted
+ * vendor service says `github` for `git_host` and `langgraph_config_path` for `graph_config_path`. Only this file knows.
+ */
+export const DIALECTS = ['spec', 'vendor'] as const
+export const dialectSchema = z.enum(DIALECTS)
+export type Dialect = z.infer<typeof dialectSchema>
+
+const VENDOR_SOURCE: Readonly<Record<string, string>> = { git_host: 'github' }
+const SPEC_SOURCE: Readonly<Record<string, string>> = { github: 'git_host' }
+const VENDOR_FIELD: Readonly<Record<string, string>> = { graph_config_path: 'langgraph_config_path' }
+const SPEC_FIELD: Readonly<Record<string, string>> = { langgraph_config_path: 'graph_config_path' }
+
+/** The dialect of a control plane by its address: `vendor` under `langchain.com` and for paths that contain `/api-host`. */
+export function dialectOf(controlPlaneUrl: string): Dialect {
+  const { hostname, pathname } = new URL(controlPlaneUrl)
+  const hosted = hostname === 'langchain.com' || hostname.endsWith('.langchain.com')
+  return hosted || `${pathname}/`.includes('/api-host/') ? 'vendor' : 'spec'
+}
+
+/** A body in the contract's names, brought into `dialect`: a deployment, a revision, a create or patch request, or a page of them. */
+export function toDialect(body: unknown, dialect: Dialect): unknown {
+  return dialect === 'vendor' ? translate(body, VENDOR_SOURCE, VENDOR_FIELD) : body
+}
+
+/** A body in either dialect, brought into the contract's names. Unknown fields and values are kept as they are. */
+export function fromDialect(body: unknown): unknown {
+  return translate(body, SPEC_SOURCE, SPEC_FIELD)
+}
+
+/** A place in a request (`loc` of a validation error) in the words of `dialect`. */
+export function locToDialect(loc: readonly (string | number)[], dialect: Dialect): (string | number)[] {
+  return loc.map((part) => (dialect === 'vendor' && typeof part === 'string' ? (VENDOR_FIELD[part] ?? part) : part))
+}
+
+function translate(body: unknown, sources: Readonly<Record<string, string>>, fields: Readonly<Record<string, string>>): unknown {
+  if (!isRecord(body)) return body
+  const translated: Record<string, unknown> = { ...body }
+  for (const key of ['source', 'revision_source']) {
+    const source = translated[key]
+    if (typeof source === 'string') translated[key] = sources[source] ?? source
+  }
+  if (isRecord(translated['source_revision_config'])) {
+    translated['source_revision_config'] = renameFields(translated['source_revision_config'], fields)
+  }
+  if (Array.isArray(translated['resources'])) {
+    translated['resources'] = translated['resources'].map((resource) => translate(resource, sources, fields))
+  }
+  return translated
+}
+
+function renameFields(record: Record<string, unknown>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
+  const renamed: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(record)) {
+    const target = Object.hasOwn(fields, name) ? (fields[name] ?? name) : name
+    // Both names in one body: the one that carries a value wins.
+    if (renamed[target] === undefined || renamed[target] === null) renamed[target] = value
+  }
+  return renamed
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
