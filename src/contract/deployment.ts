@@ -6,18 +6,31 @@ import { sourceRevisionConfigInputSchema, sourceRevisionConfigSchema, sourceSche
 import { secretsSchema } from './secret.ts'
 import { deploymentStatusSchema } from './status.ts'
 
+/** Secrets of a cluster, by reference: this service has no cluster, so there can be none. `[]` and null are said by habit. */
+const secretReferencesSchema = z
+  .array(z.unknown())
+  .refine((references) => references.length === 0, 'secret_references name secrets of a cluster, and there is none here: use secrets')
+
+/** What the ecosystem's clients send besides (service facts 1.3): it is accepted, and it changes nothing here. */
+const ACCEPTED_WITHOUT_EFFECT = {
+  tracked_packages: z.array(z.string().max(255)).max(1000).nullish(),
+  route_through_gateway: z.boolean().nullish(),
+}
+
 /** Where a deployment comes from and how it runs, as a request may carry it (service facts 1.3). A null means "unchanged". */
 export const sourceConfigInputSchema = z.strictObject({
-  integration_id: z.uuid().nullish(),
+  integration_id: z.guid().nullish(),
   repo_url: z.string().min(1).max(2048).nullish(),
   deployment_type: z.string().min(1).max(64).nullish(),
   build_on_push: z.boolean().nullish(),
   custom_url: z.url().max(2048).nullish(),
   resource_spec: resourceSpecSchema.nullish(),
-  listener_id: z.uuid().nullish(),
+  listener_id: z.guid().nullish(),
   listener_config: z.strictObject({ k8s_namespace: z.string().min(1).max(63).nullish() }).nullish(),
   install_command: z.string().min(1).max(2048).nullish(),
   build_command: z.string().min(1).max(2048).nullish(),
+  /** Of a source that this service does not have; accepted as null because the ecosystem's clients send it so. */
+  template_id: z.null().optional(),
 })
 export type SourceConfigInput = z.infer<typeof sourceConfigInputSchema>
 
@@ -52,7 +65,9 @@ export const deploymentCreateSchema = z.strictObject({
   source_config: sourceConfigInputSchema,
   source_revision_config: sourceRevisionConfigInputSchema,
   secrets: secretsSchema,
-  secret_references: z.array(z.never()).nullish(),
+  secret_references: secretReferencesSchema.nullish(),
+  display_name: z.string().min(1).max(255).nullish(),
+  ...ACCEPTED_WITHOUT_EFFECT,
 })
 export type DeploymentCreate = z.infer<typeof deploymentCreateSchema>
 
@@ -63,8 +78,9 @@ export const deploymentPatchSchema = z.strictObject({
   source_config: sourceConfigInputSchema.nullish(),
   source_revision_config: sourceRevisionConfigInputSchema.nullish(),
   secrets: secretsSchema.nullish(),
-  secret_references: z.array(z.never()).nullish(),
+  secret_references: secretReferencesSchema.nullish(),
   display_name: z.string().min(1).max(255).nullish(),
+  ...ACCEPTED_WITHOUT_EFFECT,
 })
 export type DeploymentPatch = z.infer<typeof deploymentPatchSchema>
 
@@ -73,7 +89,8 @@ export const revisionCreateSchema = z.strictObject({
   source_revision_config: sourceRevisionConfigInputSchema.nullish(),
   source_config: sourceConfigInputSchema.nullish(),
   secrets: secretsSchema.nullish(),
-  secret_references: z.array(z.never()).nullish(),
+  secret_references: secretReferencesSchema.nullish(),
+  ...ACCEPTED_WITHOUT_EFFECT,
 })
 export type RevisionCreate = z.infer<typeof revisionCreateSchema>
 
@@ -91,7 +108,7 @@ export const deploymentSchema = z.object({
   source_config: sourceConfigSchema,
   source_revision_config: sourceRevisionConfigSchema,
   secrets: z.array(z.object({ name: z.string(), value: z.string() })),
-  secret_references: z.array(z.never()).nullable(),
+  secret_references: z.array(z.unknown()).nullable(),
   latest_revision_id: z.uuid().nullable(),
   active_revision_id: z.uuid().nullable(),
   url: z.string().nullable(),

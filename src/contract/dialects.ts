@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { VENDOR_EXPORT_STATUS } from './export-status.ts'
 
 /**
  * The two tongues of the service (design, section 3). The specification's names are the contract inside this project; the hosted
@@ -13,6 +14,8 @@ const SPEC_SOURCE: Readonly<Record<string, string>> = { github: 'git_host' }
 const VENDOR_FIELD: Readonly<Record<string, string>> = { graph_config_path: 'langgraph_config_path' }
 const SPEC_FIELD: Readonly<Record<string, string>> = { langgraph_config_path: 'graph_config_path' }
 
+const VENDOR_WORDS = new RegExp(`\\b(?:git_host|graph_config_path|${Object.keys(VENDOR_EXPORT_STATUS).join('|')})\\b`, 'g')
+
 /** The dialect of a control plane by its address: `vendor` under `langchain.com` and for paths that contain `/api-host`. */
 export function dialectOf(controlPlaneUrl: string): Dialect {
   const { hostname, pathname } = new URL(controlPlaneUrl)
@@ -20,9 +23,16 @@ export function dialectOf(controlPlaneUrl: string): Dialect {
   return hosted || `${pathname}/`.includes('/api-host/') ? 'vendor' : 'spec'
 }
 
-/** A body in the contract's names, brought into `dialect`: a deployment, a revision, a create or patch request, or a page of them. */
+/**
+ * A body in the contract's names, brought into `dialect`: a deployment, a revision, a create or patch request, or a page of them; an
+ * export, an export run, or a list of them, whose statuses the hosted service writes in Title Case.
+ */
 export function toDialect(body: unknown, dialect: Dialect): unknown {
-  return dialect === 'vendor' ? translate(body, VENDOR_SOURCE, VENDOR_FIELD) : body
+  if (dialect === 'spec') return body
+  if (Array.isArray(body)) return body.map((item) => toDialect(item, dialect))
+  const translated = translate(body, VENDOR_SOURCE, VENDOR_FIELD)
+  if (!isRecord(translated) || typeof translated['status'] !== 'string') return translated
+  return { ...translated, status: VENDOR_EXPORT_STATUS[translated['status']] ?? translated['status'] }
 }
 
 /** A body in either dialect, brought into the contract's names. Unknown fields and values are kept as they are. */
@@ -33,6 +43,12 @@ export function fromDialect(body: unknown): unknown {
 /** A place in a request (`loc` of a validation error) in the words of `dialect`. */
 export function locToDialect(loc: readonly (string | number)[], dialect: Dialect): (string | number)[] {
   return loc.map((part) => (dialect === 'vendor' && typeof part === 'string' ? (VENDOR_FIELD[part] ?? part) : part))
+}
+
+/** A sentence of ours in the words of `dialect`. */
+export function textToDialect(text: string, dialect: Dialect): string {
+  if (dialect === 'spec') return text
+  return text.replace(VENDOR_WORDS, (word) => VENDOR_SOURCE[word] ?? VENDOR_FIELD[word] ?? VENDOR_EXPORT_STATUS[word] ?? word)
 }
 
 function translate(body: unknown, sources: Readonly<Record<string, string>>, fields: Readonly<Record<string, string>>): unknown {
@@ -56,7 +72,7 @@ function renameFields(record: Record<string, unknown>, fields: Readonly<Record<s
   for (const [name, value] of Object.entries(record)) {
     const target = Object.hasOwn(fields, name) ? (fields[name] ?? name) : name
     // Both names in one body: the one that carries a value wins.
-    if (renamed[target] === undefined || renamed[target] === null) renamed[target] = value
+    if (!Object.hasOwn(renamed, target) || renamed[target] === undefined || renamed[target] === null) renamed[target] = value
   }
   return renamed
 }

@@ -23,6 +23,7 @@ export const sourceRevisionConfigInputSchema = z.strictObject({
   image_uri: imageUriSchema.nullish(),
   /** Of a source that this service does not have; accepted as null because the ecosystem's clients send it so. */
   source_tarball_path: z.null().optional(),
+  repo_commit_sha: z.null('repo_commit_sha is read-only: give a branch or a tag as repo_ref').optional(),
 })
 export type SourceRevisionConfigInput = z.infer<typeof sourceRevisionConfigInputSchema>
 
