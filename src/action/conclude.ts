@@ -1,0 +1,136 @@
+import type { GithubContext } from './github/context.ts'
+import type { Inputs } from './inputs.ts'
+import type { Io } from './io.ts'
+import type { Journal } from './journal.ts'
+import type { Outcome } from './main.ts'
+import type { Redactor } from './masks.ts'
+import { formatDuration } from './parse/duration.ts'
+import { OUTPUTS, type OutputName, type Status } from './registry.ts'
+import { ActionFailure, ERROR_CODES, statusOf } from './report/error-codes.ts'
+import type { Log } from './report/log.ts'
+import { clip, safeLines } from './report/plain.ts'
+import { helpAddress, renderSummary, type SummaryData } from './report/summary.ts'
+
+const ANNOTATION_LOG_LINES = 10
+const ANNOTATION_LINE_MAX = 200
+
+type ConcludeOptions = {
+  outcome: Outcome
+  /** Absent when they could not be read. */
+  inputs: Inputs | undefined
+  /** Whether to write the job summary. */
+  summary: boolean
+  journal: Journal
+  io: Io
+  log: Log
+  redactor: Redactor
+  github: GithubContext
+  rateLimitWaitMs: number
+  now: number
+}
+
+/**
+ * Tells the runner and people how the step ended. Returns whether it is green: only when the outputs could be written as well.
+ */
+export function conclude(options: ConcludeOptions): boolean {
+  const { journal, io, log } = options
+  let { status, failure } = ending(options.outcome)
+  journal.set('status', status)
+  if (failure !== undefined) journal.set('error-code', failure.code)
+  const problem = io.outputProblem()
+  if (problem !== undefined && failure === undefined) {
+    failure = unwritableOutput(problem)
+    status = 'failed'
+  } else if (problem !== undefined) {
+    log.warning(`The outputs of the step could not be written: ${problem}`)
+  }
+  if (failure === undefined) log.info(success(status, options))
+  else log.error({ title: `${failure.code}: ${ERROR_CODES[failure.code].title}`, message: annotationText(failure, options) })
+  writeSummary({ status, failure, options })
+  journal.save('done', 'true')
+  return failure === undefined
+}
+
+/** The failure for a runner that cannot take outputs: later steps would go on with nothing. */
+export function unwritableOutput(problem: string): ActionFailure {
+  return new ActionFailure({
+    code: 'E_INPUT',
+    happened: `The outputs of the step cannot be written to the file that GITHUB_OUTPUT names: ${problem}.`,
+    next: 'Repair the runner: the file has to exist and be writable.',
+  })
+}
+
+function ending(outcome: Outcome): { status: Status; failure: ActionFailure | undefined } {
+  return 'failure' in outcome
+    ? { status: statusOf(outcome.failure.code), failure: outcome.failure }
+    : { status: outcome.status, failure: undefined }
+}
+
+function success(status: Status, { journal, inputs, now }: ConcludeOptions): string {
+  const name = journal.output('deployment-name') ?? ''
+  const address = journal.output('deployment-url')
+  const took = formatDuration(now - journal.startedAt)
+  if (status === 'planned') return `Planned '${name}': nothing was changed.`
+  if (status === 'unchanged') return `'${name}' is unchanged${address === undefined ? '' : `: ${address}`}`
+  const done = inputs?.wait === false ? 'Accepted' : 'Deployed'
+  return `${done} '${name}' in ${took}${address === undefined ? '' : `: ${address}`}`
+}
+
+function annotationText({ code, message, tried, next }: ActionFailure, { journal, github, redactor }: ConcludeOptions): string {
+  const help = helpAddress({ code, github })
+  // Redacted before it is cut: what is left of half a secret would not be recognised.
+  const short = (text: string, max: number): string => clip(safeLines(text, redactor.redact).join('\n'), max)
+  const tail = journal.logTail?.lines.slice(-ANNOTATION_LOG_LINES).map((line) => short(line, ANNOTATION_LINE_MAX)) ?? []
+  return [
+    short(message, 2600),
+    ...(tried === undefined ? [] : [`What was tried: ${short(tried, 300)}`]),
+    `What to do: ${short(next, 400)}`,
+    ...(help === undefined ? [`More: README, section ${code}`] : [`More: ${help}`]),
+    ...(tail.length === 0 ? [] : ['', `${journal.logTail?.title ?? ''}:`, ...tail]),
+  ].join('\n')
+}
+
+function writeSummary({
+  status,
+  failure,
+  options,
+}: {
+  status: Status
+  failure: ActionFailure | undefined
+  options: ConcludeOptions
+}): void {
+  const { summary, journal, inputs, io, log, redactor, github } = options
+  if (!summary) return
+  const names = Object.keys(OUTPUTS) as OutputName[]
+  const data: SummaryData = {
+    status,
+    failure:
+      failure === undefined
+        ? undefined
+        : { code: failure.code, message: failure.message, tried: failure.tried, next: failure.next },
+    outputs: Object.fromEntries(names.map((name) => [name, journal.output(name)]).filter(([, value]) => value !== undefined)),
+    source: inputs?.source,
+    transitions: journal.transitions,
+    plan: journal.plan,
+    notes: journal.notes,
+    logTail: journal.logTail,
+    smokeTest: journal.smokeTest,
+    rateLimitWaitMs: options.rateLimitWaitMs,
+    startedAt: journal.startedAt,
+    endedAt: options.now,
+    github,
+  }
+  try {
+    // Redacted before it is escaped: an entity in the middle of a secret would hide it from the runner's own masks.
+    io.writeSummary(renderSummary(redactAll(data, redactor)))
+  } catch (error) {
+    log.warning(`The job summary could not be written: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function redactAll<T>(value: T, redactor: Redactor): T {
+  if (typeof value === 'string') return safeLines(value, redactor.redact).join('\n') as T
+  if (Array.isArray(value)) return value.map((part: unknown) => redactAll(part, redactor)) as T
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redactAll(part as unknown, redactor)])) as T
+}

@@ -1,0 +1,108 @@
+import { DuplicateNameError, RequestFailure } from '../../client/failure.ts'
+import { ActionFailure, type ErrorCode, toFailure } from './error-codes.ts'
+
+const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
+  400: 'E_VALIDATION',
+  401: 'E_AUTH',
+  403: 'E_AUTH',
+  404: 'E_NOT_FOUND',
+  408: 'E_UNAVAILABLE',
+  409: 'E_CONFLICT',
+  422: 'E_VALIDATION',
+  429: 'E_RATE_LIMITED',
+}
+
+/** The code of a failed request. */
+export function codeOf({ kind, status }: Pick<RequestFailure, 'kind' | 'status'>): ErrorCode {
+  switch (kind) {
+    case 'cancelled':
+      return 'E_CANCELLED'
+    case 'deadline':
+      return 'E_TIMEOUT'
+    case 'network':
+      return 'E_UNAVAILABLE'
+    case 'http':
+      return BY_STATUS[status ?? 0] ?? ((status ?? 0) >= 500 ? 'E_UNAVAILABLE' : 'E_PROTOCOL')
+    case 'protocol':
+    case 'unsupported':
+      return 'E_PROTOCOL'
+  }
+}
+
+/** What is known to help, by the words of the answer. */
+const HINTS: readonly { code: ErrorCode; words: RegExp; next: string }[] = [
+  {
+    code: 'E_AUTH',
+    words: /requires workspace specification|org_scoped_key_requires_workspace/i,
+    next: 'The key belongs to a whole organisation: set workspace-id to the workspace that holds the deployment.',
+  },
+  {
+    code: 'E_AUTH',
+    words: /not enabled for this organization/i,
+    next: 'Enable deployments for the organisation, or use a key of one that has them.',
+  },
+  {
+    code: 'E_CONFLICT',
+    words: /tracing project|create a tracing project|exists a project/i,
+    next: 'Each deployment has a tracing project of its name. Delete or rename the old one, or choose another deployment-name.',
+  },
+  {
+    code: 'E_UNAVAILABLE',
+    words: /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|certificate/,
+    next: 'The certificate is not trusted: name its authority in NODE_EXTRA_CA_CERTS, or correct control-plane-url.',
+  },
+  {
+    code: 'E_UNAVAILABLE',
+    words: /ENOTFOUND|EAI_AGAIN/,
+    next: 'The host name does not resolve: check control-plane-url, or region, and the proxy.',
+  },
+  {
+    code: 'E_UNAVAILABLE',
+    words: /ECONNREFUSED/,
+    next: 'Nothing listens there: check control-plane-url, and that the control plane runs.',
+  },
+]
+
+/**
+ * Whatever a request threw, as the failure of the step. `doing` is a clause in the -ing form with a capital: "Finding the
+ * deployment 'agent'".
+ */
+export function requestFailure(error: unknown, doing: string): ActionFailure {
+  if (error instanceof DuplicateNameError) {
+    return new ActionFailure({
+      code: 'E_CONFLICT',
+      happened: `${doing} failed: ${error.message}.`,
+      next: 'Set deployment-id to the one that is meant, in place of deployment-name.',
+      cause: error,
+    })
+  }
+  if (!(error instanceof RequestFailure)) return toFailure(error)
+  const code = codeOf(error)
+  const words = [error.code, error.detail, error.excerpt].filter((part) => part !== null).join(' ')
+  const hint = HINTS.find((candidate) => candidate.code === code && candidate.words.test(words))
+  return new ActionFailure({
+    code,
+    happened: [`${doing} failed: ${sentence(error.message)}`, ...evidence(error)].join('\n'),
+    tried: tried(error),
+    ...(hint === undefined ? {} : { next: hint.next }),
+    cause: error,
+  })
+}
+
+function evidence({ kind, detail, excerpt, requestId }: RequestFailure): string[] {
+  const answer =
+    excerpt !== null && detail === null && (kind === 'protocol' || kind === 'http')
+      ? [`The answer began with: ${excerpt.slice(0, 300)}`]
+      : []
+  return requestId === null ? answer : [...answer, `Request id: ${requestId}`]
+}
+
+function tried({ method, path, attempts, ambiguous }: RequestFailure): string {
+  const times = attempts === 1 ? 'once' : `${attempts} times`
+  const doubt = ambiguous && method !== 'GET' ? ' No complete answer came back: it may have been carried out.' : ''
+  return `${method} ${path} was sent ${attempts === 0 ? 'not at all' : times}.${doubt}`
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import { requestFailure as toFailure } from '../../../src/action/report/request-failure.ts'
+import { ERROR_CODES, statusOf } from '../../../src/action/report/error-codes.ts'
+import { DuplicateNameError } from '../../../src/client/failure.ts'
+import { httpFailure, requestFailure } from '../support/answers.ts'
+
+describe('the code of a failed request', () => {
+  it.each([
+    [httpFailure(401), 'E_AUTH'],
+    [httpFailure(403), 'E_AUTH'],
+    [httpFailure(404), 'E_NOT_FOUND'],
+    [httpFailure(409), 'E_CONFLICT'],
+    [httpFailure(400), 'E_VALIDATION'],
+    [httpFailure(422), 'E_VALIDATION'],
+    [httpFailure(429), 'E_RATE_LIMITED'],
+    [httpFailure(408), 'E_UNAVAILABLE'],
+    [httpFailure(500), 'E_UNAVAILABLE'],
+    [httpFailure(503), 'E_UNAVAILABLE'],
+    [httpFailure(302), 'E_PROTOCOL'],
+    [httpFailure(418), 'E_PROTOCOL'],
+    [requestFailure({ kind: 'network' }), 'E_UNAVAILABLE'],
+    [requestFailure({ kind: 'protocol', code: 'html' }), 'E_PROTOCOL'],
+    [requestFailure({ kind: 'unsupported' }), 'E_PROTOCOL'],
+    [requestFailure({ kind: 'deadline' }), 'E_TIMEOUT'],
+    [requestFailure({ kind: 'cancelled' }), 'E_CANCELLED'],
+  ])('%s is %s', (failure, code) => {
+    expect(toFailure(failure, 'Finding the deployment').code).toBe(code)
+  })
+
+  it('is a conflict for a name that two deployments have', () => {
+    const failure = toFailure(new DuplicateNameError('agent', ['a', 'b']), 'Finding the deployment')
+    expect(failure).toMatchObject({ code: 'E_CONFLICT', next: expect.stringContaining('deployment-id') })
+  })
+
+  it('is an internal error for anything else', () => {
+    expect(toFailure(new TypeError('x is not a function'), 'The step')).toMatchObject({
+      code: 'E_PROTOCOL',
+      message: 'internal error: TypeError: x is not a function',
+    })
+  })
+})
+
+describe('its words', () => {
+  it('say what happened, what was tried, and what to do', () => {
+    const failure = toFailure(httpFailure(422, { detail: 'body.name: too long', requestId: 'r-1' }), 'Updating it')
+    expect(failure.message).toBe('Updating it failed: GET /v2/deployments answered 422: body.name: too long.\nRequest id: r-1')
+    expect(failure.tried).toBe('GET /v2/deployments was sent once.')
+    expect(failure.next).toBe(ERROR_CODES.E_VALIDATION.remedy)
+  })
+
+  it('doubt whether a change happened, when no answer came back', () => {
+    const failure = toFailure(requestFailure({ method: 'POST', attempts: 2, ambiguous: true }), 'Creating it')
+    expect(failure.tried).toBe(
+      'POST /v2/deployments was sent 2 times. No complete answer came back: it may have been carried out.',
+    )
+  })
+
+  it.each([
+    [httpFailure(403, { detail: 'requires workspace specification' }), 'workspace-id'],
+    [httpFailure(409, { detail: 'Deployments create a tracing project in it with the same name.' }), 'tracing project'],
+    [requestFailure({ code: 'ENOTFOUND' }), 'resolve'],
+    [requestFailure({ code: 'SELF_SIGNED_CERT_IN_CHAIN' }), 'NODE_EXTRA_CA_CERTS'],
+  ])('help where a cause is known: %s', (failure, says) => {
+    expect(toFailure(failure, 'It').next).toContain(says)
+  })
+
+  it('show the beginning of an answer that was not understood', () => {
+    const failure = toFailure(requestFailure({ kind: 'protocol', code: 'html', excerpt: '<html>Sign in' }), 'It')
+    expect(failure.message).toContain('The answer began with: <html>Sign in')
+  })
+})
+
+describe('the status', () => {
+  it('is failed, but for the codes that have one of their own', () => {
+    expect([statusOf('E_TIMEOUT'), statusOf('E_CANCELLED'), statusOf('E_SUPERSEDED'), statusOf('E_BUILD_FAILED')]).toEqual([
+      'timed-out',
+      'cancelled',
+      'superseded',
+      'failed',
+    ])
+  })
+})
