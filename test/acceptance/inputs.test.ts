@@ -1,0 +1,221 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { startControlPlaneDouble } from '../support/control-plane-double.ts'
+import type { ControlPlaneDouble } from '../support/control-plane-model.ts'
+import { workflowEvent } from '../support/events.ts'
+import { REPOSITORY_ROOT, runAction, type RunOptions, type RunResult } from '../support/runner.ts'
+import { failed, flawsOf } from '../support/scene.ts'
+
+let plane: ControlPlaneDouble
+const results: RunResult[] = []
+
+beforeAll(async () => {
+  plane = await startControlPlaneDouble()
+})
+afterAll(() => Promise.all([plane.stop(), ...results.map((result) => result.dispose())]))
+
+let runs = 0
+
+/** One run of the bundle with inputs that would deploy, but for those of `wrong`, and the requests that it made. */
+async function runWith(wrong: Readonly<Record<string, string>>, options: Partial<RunOptions> = {}) {
+  // A path of its own tells this run's requests from those of its neighbours.
+  const path = `/run-${runs++}`
+  const fine = { 'api-key': plane.apiKey, 'control-plane-url': plane.url + path, 'deployment-name': 'echo-agent', timeout: '5s' }
+  const result = await runAction({ with: { ...fine, ...wrong }, post: false, ...options })
+  results.push(result)
+  return { result, requests: plane.requests.filter((request) => request.path.startsWith(`${path}/`)) }
+}
+
+type Row = readonly [
+  input: string,
+  value: string,
+  /** What the message has to say besides the name of the input. */
+  says: string | RegExp,
+  /** Other inputs of the step. */
+  others?: Readonly<Record<string, string>>,
+]
+
+const NAME_RULE = /lower-case letters, digits and hyphens/
+const BOOLEAN = 'true or false'
+const UUID = /UUID/
+const OTHER_ID = { 'deployment-id': '1b4e28ba-2fa1-4d2b-883f-0016d3cca427' }
+const IMAGE = { 'image-uri': 'registry.example.com/team/agent:1.2.3' }
+
+const ROWS: readonly Row[] = [
+  ['api-key', '', 'required'],
+  ['api-key', '   ', 'required'],
+  ['api-key', 'two words', 'header'],
+  ['api-key', 'two\nlines', 'header'],
+  ['api-key', 'schlüssel', 'header'],
+  ['workspace-id', 'my-workspace', UUID],
+  ['workspace-id', '1b4e28ba-2fa1-4d2b-883f-0016d3cca427x', UUID],
+  ['region', 'mars', /us, eu, apac/],
+  ['region', 'US', /write us/],
+  ['control-plane-url', 'not an address', 'https'],
+  ['control-plane-url', 'langsmith.example.com/api-host', 'write https://langsmith.example.com/api-host'],
+  ['control-plane-url', 'ftp://langsmith.example.com', 'https'],
+  ['control-plane-url', 'https://user:hunter2-password@langsmith.example.com', 'credentials'],
+  ['control-plane-url', 'https://langsmith.example.com/?key=hunter2-password', 'query'],
+  ['control-plane-url', 'https://langsmith.example.com/#top', 'fragment'],
+  ['control-plane-url', 'https://langsmith.example.com/v2/deployments', '/v2/deployments'],
+  ['dialect', 'other', /auto, spec, vendor/],
+  ['dialect', 'Spec', /write spec/],
+  ['mode', 'destroy', 'deploy'],
+  ['mode', 'Deploy', 'write deploy'],
+  ['deployment-name', '', 'deployment-id'],
+  ['deployment-name', 'Echo Agent', 'write echo-agent'],
+  ['deployment-name', 'echo_agent', NAME_RULE],
+  ['deployment-name', '-echo', NAME_RULE],
+  ['deployment-name', 'echo-', NAME_RULE],
+  ['deployment-name', 'e'.repeat(64), NAME_RULE],
+  ['deployment-name', 'ünicode', NAME_RULE],
+  ['deployment-name', '../../v1', NAME_RULE],
+  ['deployment-id', 'echo-agent', UUID, { 'deployment-name': '' }],
+  ['deployment-id', '../../other', UUID, { 'deployment-name': '' }],
+  ['deployment-id', OTHER_ID['deployment-id'], 'deployment-name'],
+  ['repo-url', 'acme/agents', 'write https://github.com/acme/agents'],
+  ['repo-url', 'agents', 'git'],
+  ['repo-url', 'https://ghp_hunter2password@github.com/acme/agents', 'credentials'],
+  ['repo-url', 'https://octocat:hunter2-password@github.com/acme/agents', 'credentials'],
+  ['repo-url', 'https://github.com/acme/my agents', 'white space'],
+  ['repo-url', 'javascript:alert(1)', 'git'],
+  ['repo-url', '--upload-pack=touch /tmp/x', 'white space'],
+  ['repo-url', '--upload-pack=x', 'git'],
+  ['repo-ref', 'refs/heads/main', 'write main'],
+  ['repo-ref', 'refs/pull/7/merge', 'branch'],
+  ['repo-ref', 'my branch', 'branch'],
+  ['repo-ref', 'a..b', 'branch'],
+  ['repo-ref', '-main', 'branch'],
+  ['repo-ref', 'main.lock', 'branch'],
+  ['repo-ref', 'main~1', 'branch'],
+  ['repo-ref', 'refs/tags/', 'branch'],
+  ['repo-ref', 'b'.repeat(256), 'branch'],
+  ['tag', 'refs/heads/main', 'repo-ref'],
+  ['tag', 'v 1', 'tag'],
+  ['tag', 'v1..2', 'tag'],
+  ['tag', '-v1', 'tag'],
+  ['tag', 'v1.2.3', 'repo-ref', { 'repo-ref': 'main' }],
+  ['build-on-push', 'true', /tag/, { tag: 'v1.2.3' }],
+  ['build-on-push', 'true', /tag/, { 'repo-ref': 'refs/tags/v1.2.3' }],
+  ['config-path', '/etc/langgraph.json', 'relative'],
+  ['config-path', '../langgraph.json', "without '..'"],
+  ['config-path', 'agents/../../langgraph.json', "without '..'"],
+  ['config-path', 'langgraph.yaml', 'JSON'],
+  ['config-path', 'agents//langgraph.json', 'relative'],
+  ['config-path', 'agents\\langgraph.json', 'relative'],
+  ['image-uri', 'https://registry.example.com/agent:1', 'write registry.example.com/agent:1'],
+  ['image-uri', 'my agent:1', 'image reference'],
+  ['image-uri', '-agent', 'image reference'],
+  ['image-uri', `registry.example.com/${'a'.repeat(1024)}`, 'image reference'],
+  ['repo-url', 'https://github.com/acme/agents', 'image-uri', IMAGE],
+  ['repo-ref', 'main', 'image-uri', IMAGE],
+  ['tag', 'v1', 'image-uri', IMAGE],
+  ['config-path', 'langgraph.json', 'image-uri', IMAGE],
+  ['integration-id', '1b4e28ba-2fa1-4d2b-883f-0016d3cca427', 'image-uri', IMAGE],
+  ['build-on-push', 'false', 'image-uri', IMAGE],
+  ['integration-id', 'github', UUID],
+  ['deployment-type', 'very big', 'word'],
+  ['deployment-type', 'p'.repeat(65), '64'],
+  ['build-on-push', 'yes', 'write true'],
+  ['build-on-push', 'TRUE', 'write true'],
+  ['build-on-push', '0', 'write false'],
+  ['build-on-push', 'maybe', BOOLEAN],
+  ['source-config', 'just text', 'object'],
+  ['source-config', '[1, 2]', 'object'],
+  ['source-config', 'resource_spec: [', 'YAML'],
+  ['source-config', '{"unknown_field": "hunter2-password"}', 'unknown_field'],
+  ['source-config', 'repo_url: https://github.com/acme/agents', 'input repo-url'],
+  ['source-config', 'build_on_push: true', 'input build-on-push'],
+  ['source-config', 'resource_spec: { cpu: 1000 }', 'resource_spec.cpu'],
+  ['source-config', 'listener_id: hunter2-password', 'listener_id'],
+  ['source-config', 'a: &a [x]\nb: *a', 'source-config'],
+  ['secrets', 'hunter2-password', 'line 1'],
+  ['secrets', '1A=hunter2-password', 'line 1'],
+  ['secrets', 'A=fine-value\nB =\n', 'line 2'],
+  ['secrets', 'A=', 'A has no value'],
+  ['secrets', 'A=hunter2-password\nA=hunter3-password', 'line 2'],
+  ['secrets', 'POSTGRES_URI=hunter2-password', 'reserved'],
+  ['secrets', 'A<<END\nhunter2-password\n', 'no end'],
+  ['secrets', `A=${'x'.repeat(65_537)}`, 'too long'],
+  ['skip-unchanged', 'yes', 'write true'],
+  ['skip-unchanged', 'sometimes', BOOLEAN],
+  ['dry-run', 'True', 'write true'],
+  ['dry-run', '{}', BOOLEAN],
+  ['wait', 'no', 'write false'],
+  ['wait', 'until done', BOOLEAN],
+  ['summary', 'off', 'write false'],
+  ['summary', 'null', BOOLEAN],
+  ['timeout', '10', 'write 10s for seconds or 10m for minutes'],
+  ['timeout', '10 minutes', /1h30m/],
+  ['timeout', '-5m', /1h30m/],
+  ['timeout', '1m1h', /1h30m/],
+  ['timeout', '1.5h', /1h30m/],
+  ['timeout', '500ms', /1h30m/],
+  ['timeout', '0s', 'shorter'],
+  ['timeout', '8d', '7 days'],
+  ['timeout', 'forever', /1h30m/],
+  ['on-timeout', 'delete', /leave, interrupt/],
+  ['on-timeout', 'LEAVE', 'write leave'],
+  ['on-cancel', 'kill', /leave, interrupt/],
+  ['on-cancel', 'Interrupt', 'write interrupt'],
+]
+
+const ODD_TEXTS = [
+  '::error::INJECTED', '##[error]INJECTED', '\u001b[31m', '"; rm -rf /', '<script>', '%0A::error::INJECTED', '\n\n', '💥💥',
+]
+const WITH_A_GRAMMAR = [
+  'workspace-id', 'region', 'control-plane-url', 'deployment-name', 'repo-url', 'repo-ref', 'config-path', 'timeout', 'wait',
+]
+
+describe.concurrent('one bad input', () => {
+  it.for(ROWS)('%s: %j is refused', async ([input, value, says, others]) => {
+    const { result, requests } = await runWith({ ...others, [input]: value })
+    const secrets = [plane.apiKey, 'hunter2', 'hunter3', 'ghp_hunter2password'].filter((secret) => secret !== value)
+    expect(await flawsOf(result, failed('E_INPUT', input, says), secrets)).toEqual([])
+    expect(requests).toEqual([])
+  })
+
+  it('has a row for every input of action.yml', () => {
+    const manifest = parse(readFileSync(join(REPOSITORY_ROOT, 'action.yml'), 'utf8')) as { inputs: Record<string, unknown> }
+    const covered = new Set(ROWS.map(([input]) => input))
+    expect(Object.keys(manifest.inputs).filter((input) => !covered.has(input))).toEqual([])
+  })
+
+  it.each(ODD_TEXTS)('%j in every input that has a grammar carries out no command', async (text) => {
+    const inputs = Object.fromEntries(WITH_A_GRAMMAR.map((input) => [input, `X ${text}`]))
+    const { result } = await runWith(inputs)
+    expect(await flawsOf(result, failed('E_INPUT', 'deployment-name', 'wait'), [plane.apiKey])).toEqual([])
+    expect(result.annotations.filter(({ message }) => message.startsWith('INJECTED'))).toEqual([])
+  })
+})
+
+describe.concurrent('several bad inputs', () => {
+  it('are all named in one failure', async () => {
+    const { result } = await runWith({ timeout: '10', wait: 'yes', 'deployment-name': 'A B' })
+    const says = ['deployment-name', 'write a-b', 'wait', 'write true', 'timeout', 'write 10s']
+    expect(await flawsOf(result, failed('E_INPUT', ...says), [plane.apiKey])).toEqual([])
+  })
+})
+
+describe.concurrent('an event that has no ref to deploy', () => {
+  it.each([
+    ['a pull request whose payload has no head', { ...workflowEvent('pull-request'), payload: {} }],
+    ['a release whose payload has no tag', { ...workflowEvent('release'), payload: { release: {} } }],
+    ['an event without a ref', { name: 'issue_comment', ref: '', sha: '', payload: {} }],
+    ['a merge group', { name: 'merge_group', ref: 'refs/pull/7/merge', sha: 'a'.repeat(40), payload: {} }],
+  ])('%s', async (_, event) => {
+    const { result, requests } = await runWith({}, { event })
+    expect(await flawsOf(result, failed('E_INPUT', 'repo-ref', 'tag'), [plane.apiKey])).toEqual([])
+    expect(requests).toEqual([])
+  })
+
+  it('a pull request from a fork, whose code anybody may have written', async () => {
+    const event = workflowEvent('pull-request')
+    const text = JSON.stringify(event.payload).replace('"full_name":"acme/agents"', '"full_name":"mallory/agents"')
+    const { result, requests } = await runWith({}, { event: { ...event, payload: JSON.parse(text) } })
+    expect(await flawsOf(result, failed('E_INPUT', 'repo-url', 'fork'), [plane.apiKey])).toEqual([])
+    expect(requests).toEqual([])
+  })
+})
