@@ -1,0 +1,72 @@
+import { ERROR_CODES } from '../src/action/report/error-codes.ts'
+import { INPUT_NAMES, inputSpec, OUTPUTS, STATUSES, type Status } from '../src/action/registry.ts'
+import { environmentNameOf, OPTIONS, type OptionName } from '../src/platform/options.ts'
+
+/** The generated parts of the README, by the name in their markers. */
+export function renderSections(): Record<string, string> {
+  return { inputs: inputs(), outputs: outputs(), statuses: statuses(), options: options(), errors: errors() }
+}
+
+function inputs(): string {
+  const rows = INPUT_NAMES.map((name) => {
+    const { description, required, default: fallback, defaultNote } = inputSpec(name)
+    const standard = fallback === '' ? (defaultNote ?? '') : `\`${fallback}\``
+    return [anchored('input', name), description, required ? '**required**' : standard]
+  })
+  return table(['Input', 'Meaning', 'Default'], rows)
+}
+
+function outputs(): string {
+  return table(
+    ['Output', 'Meaning'],
+    Object.entries(OUTPUTS).map(([name, { description }]) => [anchored('output', name), description]),
+  )
+}
+
+const STATUS_MEANINGS: Record<Status, string> = {
+  deployed: 'The revision that this step made serves; with `wait: false`, the control plane has accepted it.',
+  unchanged: '`skip-unchanged` found that the serving revision already has this commit or image.',
+  planned: '`dry-run` printed what would change.',
+  failed: 'The step could not do what was asked; [`error-code`](#output-error-code) says why.',
+  'timed-out': 'The revision did not reach its end within [`timeout`](#input-timeout).',
+  cancelled: 'The workflow was cancelled while the step ran.',
+  superseded: 'A newer revision of the same deployment took the place of this one.',
+}
+
+function statuses(): string {
+  const rows = Object.entries(STATUSES).map(([status, green]) => [
+    `\`${status}\``,
+    green ? '0' : '1',
+    STATUS_MEANINGS[status as Status],
+  ])
+  return table(['`status`', 'Exit code', 'Meaning'], rows)
+}
+
+function options(): string {
+  const rows = (Object.keys(OPTIONS) as OptionName[]).map((name) => {
+    const { meaning, schema } = OPTIONS[name]
+    const fallback = schema.safeParse(undefined)
+    const standard = fallback.success && fallback.data !== undefined ? `\`${String(fallback.data)}\`` : ''
+    return [`\`--${name}\``, `\`${environmentNameOf(name)}\``, meaning, standard]
+  })
+  return table(['Option', 'Variable', 'Meaning', 'Default'], rows)
+}
+
+/** A heading of its own for each code, so that `#e_build_failed` is its anchor on every site that renders Markdown. */
+function errors(): string {
+  return Object.entries(ERROR_CODES)
+    .map(([code, { title, meaning, remedy }]) => `### ${code}\n\n**${title}.** ${meaning}\n\n*What to do:* ${remedy}`)
+    .join('\n\n')
+}
+
+function anchored(kind: string, name: string): string {
+  return `<a name="${kind}-${name}"></a>[\`${name}\`](#${kind}-${name})`
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n')
+}
+
+function row(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+}
