@@ -1,0 +1,34 @@
+import type { RateLimit } from '../../contract/rate-limits.ts'
+import { type Admission, SlidingWindow } from './sliding-window.ts'
+
+/** Counts requests by identity. `key` names the row and the identity together. */
+export interface RateCounter {
+  take(key: string, limit: RateLimit): Promise<Admission> | Admission
+}
+
+/** How often windows that nobody used any more are dropped. Milliseconds. */
+const SWEEP_MS = 30_000
+
+/** Counts in this process's memory. `now` is a monotonic clock in milliseconds. */
+export function createMemoryCounter({ now = () => performance.now() }: { now?: () => number } = {}): RateCounter & { size(): number } {
+  const windows = new Map<string, SlidingWindow>()
+  let sweptAt = now()
+
+  const sweep = (time: number) => {
+    for (const [key, window] of windows) if (window.isIdle(time)) windows.delete(key)
+    sweptAt = time
+  }
+  return {
+    take: (key, { count, seconds }) => {
+      const time = now()
+      if (time - sweptAt > SWEEP_MS) sweep(time)
+      let window = windows.get(key)
+      if (window === undefined) {
+        window = new SlidingWindow({ limit: count, windowMs: seconds * 1000 })
+        windows.set(key, window)
+      }
+      return window.take(time)
+    },
+    size: () => windows.size,
+  }
+}

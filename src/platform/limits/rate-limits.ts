@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import { matchRateLimitRule, type RateLimit, type RateLimitRule } from '../../contract/rate-limits.ts'
+import type { RateCounter } from './counter.ts'
+import type { Admission } from './sliding-window.ts'
+
+/** The parts of a request that decide. `path` without the query; `address` the client's. */
+export interface CountedRequest {
+  readonly method: string
+  readonly path: string
+  readonly apiKey: string | null
+  readonly userId: string | null
+  readonly address: string
+}
+
+/** What a limit says to a request: the row, and headers that every answer may carry (IETF draft RateLimit fields). */
+export interface Verdict extends Admission {
+  readonly rule: RateLimitRule
+  readonly limit: RateLimit
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Judges one request against the table of specification 8.3. */
+export type RateLimiter = (request: CountedRequest) => Promise<Verdict>
+
+export function createRateLimiter({ region, counter }: { region: 'us' | 'eu'; counter: RateCounter }): RateLimiter {
+  return async (request) => {
+    const { method, path, apiKey, userId } = request
+    const rule = matchRateLimitRule({ method, path, hasKey: apiKey !== null, hasUser: userId !== null })
+    const limit = rule[region]
+    const admission = await counter.take(`${rule.id} ${identityOf(rule, request)}`, limit)
+    return { ...admission, rule, limit, headers: headersOf(rule, limit, admission) }
+  }
+}
+
+/** Keys and user ids are counted by their hash: they must not lie about in memory or in a table. */
+function identityOf({ identity }: RateLimitRule, { apiKey, userId, address }: CountedRequest): string {
+  if (identity === 'key') return hash(apiKey ?? '')
+  return identity === 'user' ? hash(`${userId ?? ''}\n${address}`) : address
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+function headersOf({ id }: RateLimitRule, { count, seconds }: RateLimit, { admitted, remaining, retryAfterMs }: Admission): Record<string, string> {
+  const wait = String(Math.max(1, Math.ceil(retryAfterMs / 1000)))
+  return {
+    'RateLimit-Policy': `"${id}";q=${count};w=${seconds}`,
+    RateLimit: `"${id}";r=${remaining};t=${remaining > 0 ? seconds : wait}`,
+    ...(admitted ? {} : { 'Retry-After': wait }),
+  }
+}
+
+/** The body of a 429. `error` and `details` as ingest clients read them, `detail` as the others do (service facts 4). */
+export function refusalBody({ rule, limit, retryAfterMs }: Verdict): Record<string, unknown> {
+  const wait = Math.max(1, Math.ceil(retryAfterMs / 1000))
+  const sentence =
+    `Rate limit '${rule.id}' (${rule.category}) exceeded: ${limit.count} requests in ${limit.seconds} s. ` +
+    `Wait ${wait} s before the next request.`
+  return {
+    error: 'Rate limit exceeded',
+    details: sentence,
+    detail: sentence,
+    rule: { id: rule.id, category: rule.category, identity: rule.identity, count: limit.count, seconds: limit.seconds },
+    retry_after_seconds: wait,
+  }
+}
