@@ -94,6 +94,10 @@ function residentMb(pid: number | undefined): number | null {
   }
 }
 
+function mb(value: number | null): string {
+  return value === null ? 'unknown' : `${value.toFixed(0)} MB`
+}
+
 /** Processor time of a process so far, in milliseconds: unlike the clock it does not care who else is busy. */
 function processorMs(pid: number | undefined): number {
   try {
@@ -189,9 +193,9 @@ try {
     const processor = [mine, theirs].map((one) => `${one.processorMsEach.toFixed(2)} ms`.padStart(12)).join('')
     console.log(`${name.padEnd(20)}${rates}${`${ratio.toFixed(2)}x`.padStart(8)}${p99}${processor}`)
   }
-  const mb = (value: number | null) => (value === null ? 'unknown' : `${value.toFixed(0)} MB`)
   console.log(`\nmemory of the platform: ${mb(memory.beforeMb)} before, ${mb(memory.afterMb)} after; of the bare handler: ${mb(memory.bareMb)}`)
-  console.log(`median of ${scale.rounds} rounds of ${scale.seconds} s, ${scale.connections} connections; Node ${process.versions.node}, ${cpus().length} processors`)
+  const rounds = `median of ${scale.rounds} rounds of ${scale.seconds} s, ${scale.connections} connections`
+  console.log(`${rounds}; Node ${process.versions.node}, ${cpus().length} processors`)
 
   mkdirSync(inRoot('bench', 'results'), { recursive: true })
   const machine = { node: process.versions.node, cpus: cpus().length, model: cpus()[0]?.model }

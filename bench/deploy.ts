@@ -2,7 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Deployment } from '../src/contract/deployment.ts'
-import { createDeployment, createEchoRepository, median, phasesOf, seconds, startPlatform, untilDeployed, writeResults } from './platform-process.ts'
+import {
+  createDeployment,
+  createEchoRepository,
+  median,
+  phasesOf,
+  seconds,
+  startPlatform,
+  untilDeployed,
+  writeResults,
+} from './platform-process.ts'
 
 /** Seconds from a PATCH to DEPLOYED for the example agent, split by the statuses that the revision passes. The npm cache is warm. */
 
@@ -33,7 +42,8 @@ try {
   const phases = Object.fromEntries(PHASES.map((phase) => [phase, median(runs.map((run) => run.phases[phase] ?? 0))]))
   console.log(`PATCH to DEPLOYED, the example agent, median of ${RUNS}\n`)
   for (const [phase, ms] of Object.entries(phases)) console.log(`${phase.padEnd(18)}${seconds(ms)}`)
-  console.log(`${'in all'.padEnd(18)}${seconds(median(totals))}   (${seconds(Math.min(...totals)).trim()} to ${seconds(Math.max(...totals)).trim()})`)
+  const range = `${seconds(Math.min(...totals)).trim()} to ${seconds(Math.max(...totals)).trim()}`
+  console.log(`${'in all'.padEnd(18)}${seconds(median(totals))}   (${range})`)
   console.log(`\nThe first deploy of the deployment, with an empty npm cache: ${seconds(firstMs).trim()}`)
   writeResults('deploy', { runs, medianMs: median(totals), phases, firstMs })
 } finally {

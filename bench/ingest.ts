@@ -20,8 +20,9 @@ import { createAuthenticate, hashApiKey } from '../src/platform/workspaces/authe
 import { inRoot } from '../scripts/root.ts'
 
 /**
- * Runs a second that are taken and durable, by size of the runs and way in, beside what the same database takes by `COPY` of the same rows
- * in transactions of the same size. `BENCH_RUNS` multiplies the number of runs: at 50 it is a million, to watch the memory.
+ * Runs a second that are taken and durable, by size of the runs and way in, beside what the same database takes by `COPY` of the
+ * same rows in transactions of the same size. `BENCH_RUNS` multiplies the number of runs: at 50 it is a million, to watch the
+ * memory.
  */
 
 const RESULTS = inRoot('bench', 'results', 'ingest.json')
@@ -52,36 +53,53 @@ interface Result {
   readonly megabytesPerSecond: number
   /** Against COPY. */
   readonly ratio: number
-  readonly peakMemoryMb: number | null
+  readonly memory: Memory | null
 }
 
 const START = '2026-11-20T08:00:00.123456Z'
 
+const PHRASES = Array.from({ length: 500 }, () => `${randomBytes(12).toString('base64')} said "${randomBytes(3).toString('hex')}", and then `)
+
 /** Text that compresses about as well as conversations do. */
 function conversation(bytes: number): string {
-  const words = Array.from({ length: 200 }, () => randomBytes(3).toString('hex'))
   let text = ''
-  while (text.length < bytes) text += `${words[Math.floor(Math.random() * words.length)]} "said" `
+  while (text.length < bytes) text += PHRASES[Math.floor(Math.random() * PHRASES.length)]
   return JSON.stringify({ messages: [{ role: 'user', content: text.slice(0, bytes) }] })
 }
 
 function makeRun(bytes: number): Run {
   const id = randomUUID()
-  const fields = { id, trace_id: id, dotted_order: `20261120T080000123456Z${id}`, name: 'run', run_type: 'chain', start_time: START, end_time: START, session_name: 'bench' }
+  const fields = {
+    id,
+    trace_id: id,
+    dotted_order: `20261120T080000123456Z${id}`,
+    name: 'run',
+    run_type: 'chain',
+    start_time: START,
+    end_time: START,
+    session_name: 'bench',
+  }
   return { id, main: JSON.stringify(fields), inputs: conversation(bytes * 0.4), outputs: conversation(bytes * 0.4) }
 }
 
 function batchRequest(runs: readonly Run[]): Request {
   const post = runs.map(({ main, inputs, outputs }) => `${main.slice(0, -1)},"inputs":${inputs},"outputs":${outputs}}`)
-  return { path: '/runs/batch', headers: { 'content-type': 'application/json' }, body: Buffer.from(`{"post":[${post.join(',')}]}`) }
+  return {
+    path: '/runs/batch',
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(`{"post":[${post.join(',')}]}`),
+  }
 }
 
 function multipartRequest(runs: readonly Run[]): Request {
   const boundary = 'bench-boundary'
-  const part = (name: string, json: string) =>
-    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: application/json; length=${Buffer.byteLength(json)}\r\n\r\n${json}\r\n`
+  const part = (name: string, json: string) => {
+    const type = `application/json; length=${Buffer.byteLength(json)}`
+    return `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: ${type}\r\n\r\n${json}\r\n`
+  }
   const parts = runs.map(
-    ({ id, main, inputs, outputs }) => part(`post.${id}`, main) + part(`post.${id}.inputs`, inputs) + part(`post.${id}.outputs`, outputs),
+    ({ id, main, inputs, outputs }) =>
+      part(`post.${id}`, main) + part(`post.${id}.inputs`, inputs) + part(`post.${id}.outputs`, outputs),
   )
   const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` }
   return { path: '/runs/multipart', headers, body: Buffer.from(`${parts.join('')}--${boundary}--\r\n`) }
@@ -118,17 +136,52 @@ function sendOne(url: string, key: string, agent: Agent, { path, headers, body }
   })
 }
 
-const COLUMNS = ['workspace_id', 'id', 'session_id', 'trace_id', 'dotted_order', 'name', 'run_type', 'start_time', 'end_time', 'inputs', 'outputs', 'posted', 'patched']
+const COLUMNS = [
+  'workspace_id',
+  'id',
+  'session_id',
+  'trace_id',
+  'dotted_order',
+  'name',
+  'run_type',
+  'start_time',
+  'end_time',
+  'inputs',
+  'outputs',
+  'posted',
+  'patched',
+]
+
+/** Text as the text format of `COPY` has it; JSON holds no tabs and no line breaks. */
+function escape(text: string): string {
+  return text.replaceAll('\\', '\\\\')
+}
 
 /** The same rows by `COPY` into a table like that of the runs, a transaction for each batch; milliseconds. */
-async function copy(pool: pg.Pool, { sessionId, workspaceId, batches }: { sessionId: string; workspaceId: string; batches: readonly Run[][] }): Promise<number> {
+async function copy(
+  pool: pg.Pool,
+  { sessionId, workspaceId, batches }: { sessionId: string; workspaceId: string; batches: readonly Run[][] },
+): Promise<number> {
   await pool.query('drop table if exists bulk')
   await pool.query('create table bulk (like runs including all)')
-  const escape = (text: string) => text.replaceAll('\\', '\\\\')
   const texts = batches.map((runs) =>
     runs
       .map(({ id, inputs, outputs }) =>
-        [workspaceId, id, sessionId, id, `20261120T080000123456Z${id}`, 'run', 'chain', START, START, escape(inputs), escape(outputs), 't', 'f'].join('\t'),
+        [
+          workspaceId,
+          id,
+          sessionId,
+          id,
+          `20261120T080000123456Z${id}`,
+          'run',
+          'chain',
+          START,
+          START,
+          escape(inputs),
+          escape(outputs),
+          't',
+          'f',
+        ].join('\t'),
       )
       .join('\n'),
   )
@@ -158,21 +211,31 @@ function memoryOf(child: ChildProcess): number | null {
   }
 }
 
-function watchMemory(child: ChildProcess): () => number | null {
-  let peak = memoryOf(child)
-  const timer = setInterval(() => {
-    const now = memoryOf(child)
-    if (now !== null && peak !== null && now > peak) peak = now
-  }, 50)
+/** Peaks of the first and of the last quarter of the time: what grows without end shows as a difference. */
+interface Memory {
+  readonly firstMb: number
+  readonly lastMb: number
+}
+
+function watchMemory(child: ChildProcess): () => Memory | null {
+  const samples: number[] = []
+  const take = () => samples.push(memoryOf(child) ?? 0)
+  take()
+  const timer = setInterval(take, 50)
   return () => {
     clearInterval(timer)
-    return peak
+    take()
+    const quarter = Math.ceil(samples.length / 4)
+    const memory = { firstMb: Math.max(...samples.slice(0, quarter)), lastMb: Math.max(...samples.slice(-quarter)) }
+    return memory.lastMb === 0 ? null : memory
   }
 }
 
 /** The service in a process of its own, as it runs in earnest: this file, started again. */
 async function startService(databaseUrl: string): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), 'serve', databaseUrl], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), 'serve', databaseUrl], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
   return { url: line, child }
 }
@@ -182,7 +245,9 @@ async function serveTraces(databaseUrl: string): Promise<void> {
   const db = await connectDatabase({ url: databaseUrl, log })
   const authenticate = createAuthenticate(db)
   const { ingest } = traceRoutes({ db, log, authenticate: (asked) => authenticate((name) => asked.headers.get(name)) })
-  const server = serve({ fetch: ingest.fetch, hostname: '127.0.0.1', port: 0 }, ({ port }) => console.log(`http://127.0.0.1:${port}`))
+  const server = serve({ fetch: ingest.fetch, hostname: '127.0.0.1', port: 0 }, ({ port }) =>
+    console.log(`http://127.0.0.1:${port}`),
+  )
   process.once('SIGTERM', () => {
     server.close()
     process.exit()
@@ -198,8 +263,13 @@ async function measure(folder: string): Promise<Result[]> {
   const db = await connectDatabase({ url: database.url, log: createLog('warn') })
   const [workspaceId, sessionId, key] = [randomUUID(), randomUUID(), 'bench-key']
   await db.insertInto('workspaces').values({ id: workspaceId, name: 'bench', plan: 'enterprise' }).execute()
-  await db.insertInto('api_keys').values({ id: randomUUID(), workspace_id: workspaceId, key_hash: hashApiKey(key) }).execute()
+  await db
+    .insertInto('api_keys')
+    .values({ id: randomUUID(), workspace_id: workspaceId, key_hash: hashApiKey(key) })
+    .execute()
   const pool = new pg.Pool({ connectionString: database.url, max: SENDERS })
+  // The database ends before the last idle connection has noticed.
+  pool.on('error', () => {})
   const { url, child } = await startService(database.url)
   const results: Result[] = []
   try {
@@ -210,7 +280,9 @@ async function measure(folder: string): Promise<Result[]> {
       const prepared = Array.from({ length: Math.min(count, runs / BATCH) }, makeBatch)
       const copyMs = await copy(pool, { sessionId, workspaceId, batches: prepared })
       const copyRate = (prepared.length * BATCH * 1000) / copyMs
-      results.push(toResult({ size: name, way: 'COPY', runs: prepared.length * BATCH, ms: copyMs, bytes, copyRate, memory: null }))
+      results.push(
+        toResult({ size: name, way: 'COPY', runs: prepared.length * BATCH, ms: copyMs, bytes, copyRate, memory: null }),
+      )
       for (const [way, form] of [
         ['batch', batchRequest],
         ['multipart', multipartRequest],
@@ -240,26 +312,41 @@ function* chain<T>(...parts: Iterable<T>[]): Generator<T> {
   for (const part of parts) yield* part
 }
 
-function toResult({ size, way, runs, ms, bytes, copyRate, memory }: { size: string; way: string; runs: number; ms: number; bytes: number; copyRate: number; memory: number | null }): Result {
+interface Taken {
+  readonly size: string
+  readonly way: string
+  readonly runs: number
+  readonly ms: number
+  readonly bytes: number
+  readonly copyRate: number
+  readonly memory: Memory | null
+}
+
+function toResult({ size, way, runs, ms, bytes, copyRate, memory }: Taken): Result {
   const perSecond = (runs * 1000) / ms
-  return { size, way, runs, perSecond, megabytesPerSecond: (perSecond * bytes) / 1e6, ratio: perSecond / copyRate, peakMemoryMb: memory }
+  return { size, way, runs, perSecond, megabytesPerSecond: (perSecond * bytes) / 1e6, ratio: perSecond / copyRate, memory }
 }
 
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-ingest-'))
   try {
     const results = await measure(folder)
-    console.log('runs     way               runs       runs/s     MB/s   of COPY   peak memory')
-    for (const { size, way, runs, perSecond, megabytesPerSecond, ratio, peakMemoryMb } of results) {
-      const memory = peakMemoryMb === null ? '' : `${peakMemoryMb.toFixed(0)} MB`
+    console.log('size     way                  runs     runs/s     MB/s   of COPY   memory, first and last quarter')
+    for (const { size, way, runs, perSecond, megabytesPerSecond, ratio, memory } of results) {
+      const numbers = [String(runs).padStart(9), perSecond.toFixed(0).padStart(11), megabytesPerSecond.toFixed(1).padStart(9)]
+      const shown = memory === null ? '' : `${memory.firstMb.toFixed(0)} MB ${memory.lastMb.toFixed(0)} MB`
       console.log(
-        size.padEnd(9) + way.padEnd(16) + String(runs).padStart(9) + perSecond.toFixed(0).padStart(11) + megabytesPerSecond.toFixed(1).padStart(9) + `${(ratio * 100).toFixed(0)} %`.padStart(10) + memory.padStart(14),
+        `${size.padEnd(9)}${way.padEnd(16)}${numbers.join('')}${`${(ratio * 100).toFixed(0)} %`.padStart(10)}   ${shown}`,
       )
     }
-    console.log(`\n${BATCH} runs a request, ${SENDERS} senders; Node ${process.versions.node}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}`)
+    const processor = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}`
+    console.log(`\n${BATCH} runs a request, ${SENDERS} senders; Node ${process.versions.node}, ${processor}`)
     mkdirSync(dirname(RESULTS), { recursive: true })
     const machine = { node: process.versions.node, cpus: cpus().length, model: cpus()[0]?.model }
-    writeFileSync(RESULTS, `${JSON.stringify({ at: new Date().toISOString(), batch: BATCH, senders: SENDERS, machine, results }, null, 2)}\n`)
+    writeFileSync(
+      RESULTS,
+      `${JSON.stringify({ at: new Date().toISOString(), batch: BATCH, senders: SENDERS, machine, results }, null, 2)}\n`,
+    )
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

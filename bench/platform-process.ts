@@ -14,16 +14,19 @@ const KEY = 'bench-key-0123456789abcdef'
 /** A platform in a process of its own, to be measured from outside. */
 export interface MeasuredPlatform {
   readonly url: string
+  readonly apiKey: string
   ask<T>(path: string, options?: { method?: string; body?: unknown }): Promise<T>
   end(signal: NodeJS.Signals): Promise<void>
 }
 
 export async function startPlatform(dataDirectory: string): Promise<MeasuredPlatform> {
   const args = ['src/platform/main.ts', '--port', '0', '--data-dir', dataDirectory, '--json', '--api-key', KEY]
-  const child = spawn(process.execPath, args, { cwd: inRoot(), stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, PLATFORM_LOG_LEVEL: 'warn' } })
+  const env = { ...process.env, PLATFORM_LOG_LEVEL: 'warn' }
+  const child = spawn(process.execPath, args, { cwd: inRoot(), stdio: ['ignore', 'pipe', 'pipe'], env })
   const url = await readUrl(child)
   return {
     url,
+    apiKey: KEY,
     ask: async <T>(path: string, { method = 'GET', body }: { method?: string; body?: unknown } = {}) => {
       const response = await fetch(url + path, {
         method,

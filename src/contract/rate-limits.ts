@@ -43,8 +43,10 @@ const byRegion = (us: [number, number], eu: [number, number]) => ({
   eu: { count: eu[0], seconds: eu[1] },
 })
 
+const ON_ADDRESS = [{ method: 'OPTIONS' }, { path: '/info' }, { path: '**/v1/metadata/submit' }]
+
 export const RATE_LIMIT_RULES: readonly RateLimitRule[] = [
-  { id: 'on-address', match: [{ method: 'OPTIONS' }, { path: '/info' }, { path: '**/v1/metadata/submit' }], identity: 'ip', ...of(2000, 10), category: 'High throughput' },
+  { id: 'on-address', match: ON_ADDRESS, identity: 'ip', ...of(2000, 10), category: 'High throughput' },
   { id: 'auth-key', match: [{ path: '/auth/**' }], identity: 'key', ...of(2000, 10), category: 'High throughput' },
   { id: 'auth-user', match: [{ path: '/auth/**' }], identity: 'user', ...of(2000, 10), category: 'High throughput' },
   { id: 'beacon', match: [{ path: '/v1/beacon/**' }], identity: 'ip', ...of(2000, 10), category: 'High throughput' },

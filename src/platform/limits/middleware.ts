@@ -1,4 +1,5 @@
-import type { MiddlewareHandler } from 'hono'
+import type { IncomingMessage } from 'node:http'
+import type { Context, MiddlewareHandler } from 'hono'
 import { API_KEY_HEADER } from '../../contract/headers.ts'
 import type { Log } from '../log.ts'
 import type { ClientAddress } from './client-address.ts'
@@ -7,8 +8,6 @@ import { type RateLimiter, refusalBody } from './rate-limits.ts'
 export interface RateLimitOptions {
   readonly limiter: RateLimiter
   readonly clientAddress: ClientAddress
-  /** The address at the other end of a request's connection. */
-  readonly socketAddress: (request: Request) => string | undefined
   /** Paths that the table does not speak of: the control plane, health. */
   readonly exempt: (path: string) => boolean
   readonly log: Log
@@ -18,7 +17,7 @@ export interface RateLimitOptions {
  * Refuses what is over the limit with 429, before the body is read; says in every counted answer what is left. A counter that is away lets
  * requests through: a limit must not become an outage.
  */
-export function rateLimits({ limiter, clientAddress, socketAddress, exempt, log }: RateLimitOptions): MiddlewareHandler {
+export function rateLimits({ limiter, clientAddress, exempt, log }: RateLimitOptions): MiddlewareHandler {
   return async (c, next) => {
     if (exempt(c.req.path)) return next()
     const request = {
@@ -26,7 +25,7 @@ export function rateLimits({ limiter, clientAddress, socketAddress, exempt, log 
       path: c.req.path,
       apiKey: c.req.header(API_KEY_HEADER) ?? null,
       userId: c.req.header('x-user-id') ?? null,
-      address: clientAddress(socketAddress(c.req.raw), c.req.header('x-forwarded-for')),
+      address: clientAddress(socketAddress(c), c.req.header('x-forwarded-for')),
     }
     const verdict = await limiter(request).catch((error: Error) => {
       log.warn({ error: error.message }, 'a request could not be counted; it is let in')
@@ -38,4 +37,9 @@ export function rateLimits({ limiter, clientAddress, socketAddress, exempt, log 
     for (const [name, value] of Object.entries(verdict.headers)) c.res.headers.set(name, value)
     return undefined
   }
+}
+
+/** The address at the other end of the connection. */
+function socketAddress(c: Context): string | undefined {
+  return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress
 }

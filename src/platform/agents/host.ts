@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { sql } from 'kysely'
+import { agentSecrets, platformEnvironment, tracesElsewhere, tracingEnvironment } from '../control-plane/environment.ts'
+import { openRevisionLog, type StoredLog } from '../control-plane/logs.ts'
+import { type AgentProcess, type Runtime, StartFailure } from '../control-plane/runtimes/runtime.ts'
+import type { BuiltAgent } from '../control-plane/sources/build.ts'
+import { announce } from '../database/notifications.ts'
+import type { Database, DatabaseTransaction, DeploymentRow, RevisionRow } from '../database/schema.ts'
+import type { Log } from '../log.ts'
+import type { SecretBox } from '../secrets.ts'
+import { issueAgentKey } from '../workspaces/agent-keys.ts'
+
+/** After this long without a sign of its node an agent counts as gone. Milliseconds. */
+export const AGENT_SILENT_MS = 30_000
+
+/** Another node, or this one, runs the revision already. */
+export class AlreadyRunning extends Error {}
+
+export interface AgentHostOptions {
+  readonly db: Database
+  readonly runtime: Runtime
+  readonly secretBox: SecretBox
+  readonly nodeId: string
+  /** Folder of all builds; what an agent stores lies in its revision's. */
+  readonly builds: string
+  /** Where agents send their traces; absent: nowhere. */
+  readonly traceUrl?: string
+  readonly log: Log
+}
+
+/** An agent that runs on this node. */
+export interface HostedAgent {
+  readonly id: string
+  readonly deploymentId: string
+  readonly revisionId: string
+  readonly process: AgentProcess
+}
+
+/** The agents of this node: every process has a row in the database from before it starts until after it has ended. */
+export interface AgentHost {
+  /** Starts the agent of a built revision and resolves when it answers; nothing is left running otherwise. */
+  launch(options: LaunchOptions): Promise<HostedAgent>
+  find(agentId: string): HostedAgent | undefined
+  all(): HostedAgent[]
+  /** Ends the process and removes its row. */
+  end(agent: HostedAgent, options: { graceMs: number }): Promise<void>
+  /** Says in the database that this node is alive, and brings its rows and its processes into line. */
+  beat(): Promise<void>
+  /** At the start: kills what an earlier platform of this data directory left behind, and forgets it. */
+  clearStrays(): Promise<void>
+}
+
+export interface LaunchOptions {
+  readonly deployment: DeploymentRow
+  readonly revision: RevisionRow
+  readonly signal: AbortSignal
+  /** Until the agent must answer. */
+  readonly timeoutMs: number
+  /** Makes what is to be started, when it is not there; by then no other node starts it. Default: what the revision's build made. */
+  readonly prepare?: () => Promise<BuiltAgent>
+}
+
+export function createAgentHost({ db, runtime, secretBox, nodeId, builds, traceUrl, log }: AgentHostOptions): AgentHost {
+  const launching = new Set<string>()
+  const running = new Map<string, HostedAgent>()
+  const ending = new Set<string>()
+  const logs = new Map<string, StoredLog>()
+
+  const forget = async (agentId: string) => {
+    running.delete(agentId)
+    await db.deleteFrom('agents').where('id', '=', agentId).execute()
+    await announce(db, 'agents')
+  }
+
+  /** A row that cannot be removed now is removed by a later beat. */
+  const forgetLater = (agentId: string) =>
+    forget(agentId).catch((error: Error) => log.warn({ error: error.message }, 'an ended agent could not be removed yet'))
+
+  const watch = async (agent: HostedAgent) => {
+    const exit = await agent.process.exited
+    const lines = logs.get(agent.id)
+    logs.delete(agent.id)
+    if (!ending.delete(agent.id)) {
+      lines?.write('ERROR', `the agent server ended by itself (exit code ${exit.code}, signal ${exit.signal})`)
+      log.warn({ revisionId: agent.revisionId, ...exit }, 'an agent server ended by itself')
+      await forgetLater(agent.id)
+    }
+    await lines?.close()
+  }
+
+  const end = async (agent: HostedAgent, { graceMs }: { graceMs: number }) => {
+    ending.add(agent.id)
+    await agent.process.stop({ graceMs })
+    await forgetLater(agent.id)
+    ending.delete(agent.id)
+  }
+
+  const start = async (id: string, { deployment, revision, signal, timeoutMs, prepare }: LaunchOptions): Promise<HostedAgent> => {
+    const built = prepare === undefined ? revision.built : await prepare()
+    if (built === null) throw new Error(`revision ${revision.id} has not been built`)
+    // Its own, also when it shares a build with another revision: two agents must not write one state.
+    const stateDirectory = path.join(builds, revision.id, 'state')
+    await mkdir(stateDirectory, { recursive: true })
+    const secrets = agentSecrets(secretBox, revision)
+    const lines = openRevisionLog(db, { revisionId: revision.id, type: 'deploy', secrets: Object.values(secrets), log })
+    logs.set(id, lines)
+    const tracing = traceUrl === undefined || tracesElsewhere(secrets)
+      ? {}
+      : tracingEnvironment({ url: traceUrl, key: await issueAgentKey(db, { workspaceId: deployment.workspace_id, agentId: id }) })
+    const env = { ...tracing, ...secrets, ...platformEnvironment(deployment, revision) }
+    const request = { revisionId: revision.id, agent: { ...built, stateDirectory }, env }
+    const process = await runtime.start(request, { log: lines, signal, timeoutMs })
+    const agent = { id, deploymentId: deployment.id, revisionId: revision.id, process }
+    running.set(id, agent)
+    void watch(agent)
+    await db
+      .updateTable('agents')
+      .set({ ...process.address, pid: process.pid, process_started_at: process.processStartedAt })
+      .where('id', '=', id)
+      .execute()
+    return agent
+  }
+
+  return {
+    launch: async (options) => {
+      const id = randomUUID()
+      launching.add(id)
+      try {
+        await reserve(db, { id, deploymentId: options.deployment.id, revisionId: options.revision.id, nodeId })
+        return await start(id, options)
+      } catch (error) {
+        const started = running.get(id)
+        if (started !== undefined) await end(started, { graceMs: 0 })
+        else if (!(error instanceof AlreadyRunning)) {
+          await logs.get(id)?.close()
+          logs.delete(id)
+          await forgetLater(id)
+        }
+        throw error
+      } finally {
+        launching.delete(id)
+      }
+    },
+    find: (agentId) => running.get(agentId),
+    all: () => [...running.values()],
+    end,
+    beat: async () => {
+      const known = [...launching, ...running.keys()]
+      const rows = await db
+        .updateTable('agents')
+        .set({ seen_at: sql<Date>`now()` })
+        .where('node_id', '=', nodeId)
+        .returning('id')
+        .execute()
+      const stale = rows.map((row) => row.id).filter((id) => !known.includes(id) && !launching.has(id) && !running.has(id))
+      if (stale.length > 0) {
+        await db.deleteFrom('agents').where('id', 'in', stale).execute()
+        await announce(db, 'agents')
+      }
+      // While this node slept, another one took it for dead and removed its rows: its agents serve nobody any more.
+      const seen = new Set(rows.map((row) => row.id))
+      for (const agent of running.values()) {
+        if (seen.has(agent.id) || !known.includes(agent.id) || launching.has(agent.id) || ending.has(agent.id)) continue
+        log.warn({ revisionId: agent.revisionId }, 'ending an agent server that another node has replaced')
+        void end(agent, { graceMs: 0 })
+      }
+    },
+    clearStrays: async () => {
+      const rows = await db.selectFrom('agents').selectAll().where('node_id', '=', nodeId).execute()
+      await Promise.all(
+        rows.map(async ({ pid, process_started_at }) => {
+          if (pid === null || process_started_at === null) return
+          const ended = await runtime.killStray({ pid, processStartedAt: process_started_at })
+          if (ended) log.info({ pid }, 'ended an agent server that was left behind')
+        }),
+      )
+      await db.deleteFrom('agents').where('node_id', '=', nodeId).execute()
+    },
+  }
+}
+
+/** The row comes first: a unique index lets only one process start a revision. */
+async function reserve(
+  db: Database,
+  row: { id: string; deploymentId: string; revisionId: string; nodeId: string },
+): Promise<void> {
+  const reserved = await db
+    .insertInto('agents')
+    .values({
+      id: row.id,
+      deployment_id: row.deploymentId,
+      revision_id: row.revisionId,
+      node_id: row.nodeId,
+      state: 'starting',
+      host: null,
+      port: null,
+      pid: null,
+      process_started_at: null,
+    })
+    .onConflict((conflict) => conflict.column('revision_id').where('state', 'in', ['starting', 'serving']).doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  if (reserved === undefined) throw new AlreadyRunning(`revision ${row.revisionId} runs already`)
+}
+
+/**
+ * From the commit on, requests for the deployment go to this agent; the one before is to be drained.
+ * @throws {StartFailure} when the agent has ended meanwhile: then the one before goes on serving.
+ */
+export async function makeServing(trx: DatabaseTransaction, agent: Pick<HostedAgent, 'id' | 'deploymentId'>): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set({ state: 'draining' })
+    .where('deployment_id', '=', agent.deploymentId)
+    .where('id', '!=', agent.id)
+    .where('state', '=', 'serving')
+    .execute()
+  const serving = await trx.updateTable('agents').set({ state: 'serving' }).where('id', '=', agent.id).returning('id').executeTakeFirst()
+  if (serving === undefined) throw new StartFailure('The agent ended right after it had answered; its log tells why.')
+  await announce(trx, 'agents')
+}

@@ -1,0 +1,85 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Hono } from 'hono'
+import { sql } from 'kysely'
+import { createAgentProxy } from './agents/proxy.ts'
+import type { AgentRoutes } from './agents/routes.ts'
+import { createAgentUpgrade } from './agents/upgrade.ts'
+import type { ExportContext } from './bulk-export/context.ts'
+import { bulkExportRoutes } from './bulk-export/routes/routes.ts'
+import { controlPlaneRoutes } from './control-plane/routes/routes.ts'
+import { createApp } from './http/app.ts'
+import { describeApi } from './http/openapi.ts'
+import { HttpProblem } from './http/problem.ts'
+import { createClientAddress } from './limits/client-address.ts'
+import type { RateCounter } from './limits/counter.ts'
+import { rateLimits } from './limits/middleware.ts'
+import { createRateLimiter } from './limits/rate-limits.ts'
+import type { Log } from './log.ts'
+import type { Options } from './options.ts'
+import { traceRoutes } from './traces/routes.ts'
+import { createAuthenticate, requireFullKey } from './workspaces/authenticate.ts'
+
+/** Everything that answers requests, to be tied to one address. */
+export interface Api {
+  readonly app: Hono
+  readonly agents: (request: IncomingMessage, response: ServerResponse) => void
+  readonly agentUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+}
+
+export interface ApiOptions extends ExportContext {
+  readonly options: Options
+  readonly agentRoutes: AgentRoutes
+  /** Counts requests for the rate limits; null: they are off. */
+  readonly counter: RateCounter | null
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[]
+  readonly renderMetrics: () => string
+  readonly log: Log
+}
+
+/** Paths that the table of rate limits does not speak of: it is the main API's (specification 8.1, 8.3). */
+const UNLIMITED = /^\/(?:v2(?:\/|$)|v1\/(?:projects|integrations)(?:\/|$)|(?:ok|ready|openapi\.json|metrics)$)/
+
+/** Ties the control plane, the main API and the agents together. */
+export function createApi({ options, agentRoutes, counter, trustedProxies, renderMetrics, log, ...context }: ApiOptions): Api {
+  const { db } = context
+  const authenticate = createAuthenticate(db)
+  const anyKey = (request: Request) => authenticate((name) => request.headers.get(name))
+  const traces = traceRoutes({ db, log, authenticate: anyKey })
+  const exports = bulkExportRoutes(context)
+  const controlPlane = controlPlaneRoutes(context)
+  const limits =
+    counter === null
+      ? null
+      : rateLimits({
+          limiter: createRateLimiter({ region: options.region, counter }),
+          clientAddress: createClientAddress(trustedProxies),
+          exempt: (path) => UNLIMITED.test(path),
+          log,
+        })
+  const app = createApp({
+    // A process of the role `queue` answers for its health only.
+    ...(options.role === 'queue' ? { routes: [] } : { routes: [...controlPlane, ...traces.routes, ...exports], mounted: [traces.ingest] }),
+    limits,
+    authenticate: async (request) => requireFullKey(await anyKey(request)),
+    dialect: options.dialect,
+    ready: () => sql`select 1`.execute(db).then(() => true, () => false),
+    openapi: () => describeApi([...controlPlane, ...traces.described, ...exports], options.dialect),
+    metrics: renderMetrics,
+    log,
+  })
+  const proxy = {
+    routes: agentRoutes,
+    authorise: async ({ headers }: { headers: Record<string, string | string[] | undefined> }) => {
+      try {
+        const first = (name: string) => [headers[name.toLowerCase()]].flat()[0]
+        return requireFullKey(await authenticate(first)).workspaceId
+      } catch (error) {
+        if (error instanceof HttpProblem) return null
+        throw error
+      }
+    },
+  }
+  return { app, agents: createAgentProxy(proxy), agentUpgrade: createAgentUpgrade(proxy) }
+}
