@@ -13,7 +13,7 @@ import { to as copyTo } from 'pg-copy-streams'
 import { inRoot } from '../scripts/root.ts'
 import { createExportMetrics } from '../src/platform/bulk-export/metrics.ts'
 import { insertExport } from '../src/platform/bulk-export/new-export.ts'
-import { DEFAULT_EXPORT_SETTINGS } from '../src/platform/bulk-export/settings.ts'
+import { DEFAULT_EXPORT_SETTINGS, type ExportSettings } from '../src/platform/bulk-export/settings.ts'
 import { startExportWorkers } from '../src/platform/bulk-export/workers.ts'
 import { createClock } from '../src/platform/clock.ts'
 import { connectDatabase } from '../src/platform/database/connect.ts'
@@ -34,6 +34,8 @@ const TEXT_BYTES = 2000
 const DAY = '2026-08-19'
 const MB = 1e6
 const log = createLog('error')
+/** Settings to be tried, as JSON. */
+const SETTINGS = JSON.parse(process.env['BENCH_SETTINGS'] || '{}') as Partial<ExportSettings>
 
 interface Measured {
   readonly seconds: number
@@ -185,7 +187,7 @@ async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: st
     owner: randomUUID(),
     spool: join(folder, 'spool'),
     clock: createClock(1),
-    settings: { ...DEFAULT_EXPORT_SETTINGS, lookMs: 20 },
+    settings: { ...DEFAULT_EXPORT_SETTINGS, lookMs: 20, ...SETTINGS },
     metrics,
     log,
   })
@@ -226,7 +228,7 @@ async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: st
   return { seconds, peak: Math.max(...memory), memory }
 }
 
-/** Resident memory of this process and its children that write files. */
+/** Resident memory of the children that write files, and of this process beyond what it had before the exports. */
 function residentMegabytes(): number {
   let bytes = process.memoryUsage().rss
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {

@@ -15,8 +15,8 @@ export type StreamRunOptions = {
 export type AgentServer = {
   readonly url: string
   /**
-   * Runs an assistant without a thread and yields what it streams. The run is cancelled when the reader leaves. Sent once. That it
-   * ends says that the stream is whole, not that the run went well: look for `error` events.
+   * Runs an assistant without a thread and yields what it streams. Sent once; asks that the run be cancelled when the reader
+   * leaves. That it ends says that the stream is whole, not that the run went well: look for `error` events.
    */
   streamRun(options: StreamRunOptions): AsyncGenerator<RunEvent, void, undefined>
   /** The assistants of the server, the oldest first: a graph's own come before those that people have added. */

@@ -107,7 +107,10 @@ async function wordsOf(
   }
   const encoding = message.headers['content-encoding']
   const type = mediaType(message.headers) || 'no content type'
-  return broken('not-a-stream', `with ${encoding === undefined ? type : `the encoding ${encoding}`} instead of a stream of events`)
+  return broken(
+    'not-a-stream',
+    `with ${encoding === undefined ? type : `the encoding ${encoding}`} instead of a stream of events`,
+  )
 }
 
 /** Agent servers refuse in JSON or in plain words. */

@@ -74,7 +74,11 @@ export function assembleText({ max = STREAMED_TEXT_MAX }: { max?: number } = {})
       else if (base === 'debug') addNew(outputs(messagesIn(isRecord(fields['payload']) ? fields['payload']['result'] : null)))
       else addNew(outputs(messagesIn(data)))
     },
-    text: () => [...segments.values()].filter((text) => text !== '').join('\n').slice(0, max),
+    text: () =>
+      [...segments.values()]
+        .filter((text) => text !== '')
+        .join('\n')
+        .slice(0, max),
   }
 }
 

@@ -36,7 +36,10 @@ const run = (server: AgentServer, signal = unaborted()) =>
   server.streamRun({ assistantId: 'agent', input: { messages: [] }, streamMode: 'updates', signal })
 
 /** What came, and how it ended. */
-async function outcome(server: AgentServer, signal?: AbortSignal): Promise<{ events: RunEvent[]; failure: RequestFailure | undefined }> {
+async function outcome(
+  server: AgentServer,
+  signal?: AbortSignal,
+): Promise<{ events: RunEvent[]; failure: RequestFailure | undefined }> {
   const events: RunEvent[] = []
   const reading = async () => {
     for await (const event of run(server, signal)) events.push(event)
@@ -118,7 +121,9 @@ describe('streaming a run', () => {
   })
 
   it('keeps what is not JSON as it is, and nothing as null', async () => {
-    const server = await streaming((response) => response.end('event: error\ndata: Run not found\n\nevent: end\ndata:\n\ndata: 1\n\n'))
+    const server = await streaming((response) =>
+      response.end('event: error\ndata: Run not found\n\nevent: end\ndata:\n\ndata: 1\n\n'),
+    )
     expect((await outcome(server)).events).toEqual([
       { event: 'error', data: 'Run not found' },
       { event: 'end', data: null },
@@ -127,12 +132,16 @@ describe('streaming a run', () => {
   })
 
   it('shows invalid UTF-8 as such, and goes on', async () => {
-    const server = await streaming((response) => response.end(Buffer.concat([Buffer.from('data: "a'), Buffer.from([0xff, 0xc3]), Buffer.from(`b"\n\n${UPDATE}`)])))
+    const server = await streaming((response) =>
+      response.end(Buffer.concat([Buffer.from('data: "a'), Buffer.from([0xff, 0xc3]), Buffer.from(`b"\n\n${UPDATE}`)])),
+    )
     expect((await outcome(server)).events).toEqual([{ event: 'message', data: 'a\ufffd\ufffdb' }, EVENTS[1]])
   })
 
   it('passes an error event on: it is the reader’s to judge', async () => {
-    const server = await streaming((response) => response.end(`${METADATA}event: error\ndata: {"error":"ValueError","message":"no"}\n\n`))
+    const server = await streaming((response) =>
+      response.end(`${METADATA}event: error\ndata: {"error":"ValueError","message":"no"}\n\n`),
+    )
     expect((await outcome(server)).events[1]).toEqual({ event: 'error', data: { error: 'ValueError', message: 'no' } })
   })
 
@@ -178,16 +187,32 @@ describe('a stream that breaks', () => {
     })
     const result = await outcome(server)
     expect(result.events).toEqual(events)
-    expect(result.failure).toMatchObject({ kind: 'protocol', code: 'truncated', status: 200, method: 'POST', path: '/runs/stream', ambiguous: true })
-    expect(result.failure?.message).toMatch(/^POST \/runs\/stream answered 200 and then the connection broke after \d+ bytes of the body$/)
+    expect(result.failure).toMatchObject({
+      kind: 'protocol',
+      code: 'truncated',
+      status: 200,
+      method: 'POST',
+      path: '/runs/stream',
+      ambiguous: true,
+    })
+    expect(result.failure?.message).toMatch(
+      /^POST \/runs\/stream answered 200 and then the connection broke after \d+ bytes of the body$/,
+    )
   })
 
-  it.each(['event: upd', 'event: updates\ndata: {}', 'data: 1\n', 'data: 1\r', 'data: "\xc3'])('is truncated when it ends with %j', async (rest) => {
-    const server = await streaming((response) => response.end(Buffer.from(METADATA + rest, 'latin1')))
-    const { events, failure } = await outcome(server)
-    expect(events).toEqual(EVENTS.slice(0, 1))
-    expect(failure).toMatchObject({ kind: 'protocol', code: 'truncated', summary: 'answered 200 and the stream ended in the middle of an event' })
-  })
+  it.each(['event: upd', 'event: updates\ndata: {}', 'data: 1\n', 'data: 1\r', 'data: "\xc3'])(
+    'is truncated when it ends with %j',
+    async (rest) => {
+      const server = await streaming((response) => response.end(Buffer.from(METADATA + rest, 'latin1')))
+      const { events, failure } = await outcome(server)
+      expect(events).toEqual(EVENTS.slice(0, 1))
+      expect(failure).toMatchObject({
+        kind: 'protocol',
+        code: 'truncated',
+        summary: 'answered 200 and the stream ended in the middle of an event',
+      })
+    },
+  )
 
   it('is truncated when an answer of a known length is cut short', async () => {
     const server = await agent((request, response) => {
@@ -257,8 +282,14 @@ describe('a stream that breaks', () => {
 describe('a stream that stalls', () => {
   it.each([
     ['before its headers', () => undefined],
-    ['before its first event', (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()],
-    ['after an event', (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(METADATA)],
+    [
+      'before its first event',
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders(),
+    ],
+    [
+      'after an event',
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(METADATA),
+    ],
   ])('%s ends at the deadline', async (_, answer) => {
     const gone = Promise.withResolvers<void>()
     const server = await agent((request, response) => {
@@ -298,15 +329,51 @@ describe('an answer that is no stream', () => {
     ['detail', 401, json, '{"detail":"Invalid API key"}', { kind: 'http', status: 401, detail: 'Invalid API key' }],
     ['error', 409, json, '{"error":"busy"}', { kind: 'http', status: 409, detail: 'busy' }],
     ['a bare string', 404, json, '"No graph"', { kind: 'http', status: 404, detail: 'No graph' }],
-    ['plain text', 404, { 'content-type': 'text/plain; charset=UTF-8' }, 'No assistant found for "nope".', { kind: 'http', status: 404, detail: 'No assistant found for "nope".' }],
-    ['validation', 422, json, '{"detail":[{"loc":["body","input"],"msg":"Field required","type":"missing"}]}', { detail: 'body.input: Field required' }],
-    ['HTML', 503, { 'content-type': 'text/html' }, '<h1>Warming up</h1>', { kind: 'http', status: 503, detail: null, excerpt: '<h1>Warming up</h1>' }],
+    [
+      'plain text',
+      404,
+      { 'content-type': 'text/plain; charset=UTF-8' },
+      'No assistant found for "nope".',
+      { kind: 'http', status: 404, detail: 'No assistant found for "nope".' },
+    ],
+    [
+      'validation',
+      422,
+      json,
+      '{"detail":[{"loc":["body","input"],"msg":"Field required","type":"missing"}]}',
+      { detail: 'body.input: Field required' },
+    ],
+    [
+      'HTML',
+      503,
+      { 'content-type': 'text/html' },
+      '<h1>Warming up</h1>',
+      { kind: 'http', status: 503, detail: null, excerpt: '<h1>Warming up</h1>' },
+    ],
     ['a wait', 429, { 'retry-after': '7' }, '', { kind: 'http', status: 429, retryAfterMs: 7000 }],
     ['a server error with a stream’s type', 500, { 'content-type': 'text/event-stream' }, UPDATE, { kind: 'http', status: 500 }],
-    ['a sign-in page', 200, { 'content-type': 'text/html' }, ' <!doctype html><p>Sign in', { kind: 'protocol', code: 'html', excerpt: '<!doctype html><p>Sign in' }],
-    ['JSON', 200, json, '{"output":"hi"}', { kind: 'protocol', code: 'not-a-stream', summary: 'answered 200 with application/json instead of a stream of events' }],
+    [
+      'a sign-in page',
+      200,
+      { 'content-type': 'text/html' },
+      ' <!doctype html><p>Sign in',
+      { kind: 'protocol', code: 'html', excerpt: '<!doctype html><p>Sign in' },
+    ],
+    [
+      'JSON',
+      200,
+      json,
+      '{"output":"hi"}',
+      { kind: 'protocol', code: 'not-a-stream', summary: 'answered 200 with application/json instead of a stream of events' },
+    ],
     ['no content', 204, {}, '', { kind: 'protocol', code: 'not-a-stream', status: 204 }],
-    ['a compressed stream', 200, { 'content-type': 'text/event-stream', 'content-encoding': 'br' }, 'xx', { kind: 'protocol', code: 'not-a-stream', summary: 'answered 200 with the encoding br instead of a stream of events' }],
+    [
+      'a compressed stream',
+      200,
+      { 'content-type': 'text/event-stream', 'content-encoding': 'br' },
+      'xx',
+      { kind: 'protocol', code: 'not-a-stream', summary: 'answered 200 with the encoding br instead of a stream of events' },
+    ],
   ])('is a failure: %s', async (_, status, headers, body, expected) => {
     const { events, failure } = await outcome(await answering(status, headers, body))
     expect(events).toEqual([])
@@ -344,9 +411,16 @@ describe('an answer that is no stream', () => {
   it('does not show the key that it echoes, nor secrets of the input', async () => {
     const server = await agent(async (request, response) => {
       const { input } = JSON.parse((await readBody(request)).toString()) as { input: { password: string } }
-      response.writeHead(400, { 'content-type': 'text/plain' }).end(`bad key ${String(request.headers['x-api-key'])} and ${input.password}`)
+      response
+        .writeHead(400, { 'content-type': 'text/plain' })
+        .end(`bad key ${String(request.headers['x-api-key'])} and ${input.password}`)
     })
-    const options = { assistantId: 'a', input: { password: 'hunter2-hunter2' }, streamMode: 'updates' as const, signal: unaborted() }
+    const options = {
+      assistantId: 'a',
+      input: { password: 'hunter2-hunter2' },
+      streamMode: 'updates' as const,
+      signal: unaborted(),
+    }
     const failure = await failureOf(server.streamRun(options).next())
     expect(failure.message).toContain('bad key *** and ***')
     expect(JSON.stringify({ ...failure, message: failure.message })).not.toMatch(/hunter2|4711/)
@@ -358,10 +432,18 @@ describe('the other operations', () => {
     let body: unknown
     const server = await agent(async (request, response) => {
       body = { url: request.url, ...(JSON.parse((await readBody(request)).toString()) as object) }
-      response.end(JSON.stringify([{ assistant_id: 'a', graph_id: 'agent', name: null, version: 1 }, { assistant_id: 'b', graph_id: 'other', name: 'B' }]))
+      response.end(
+        JSON.stringify([
+          { assistant_id: 'a', graph_id: 'agent', name: null, version: 1 },
+          { assistant_id: 'b', graph_id: 'other', name: 'B' },
+        ]),
+      )
     })
     const listed = await server.searchAssistants(unaborted())
-    expect(listed.map(({ assistant_id: id, graph_id: graph, name }) => [id, graph, name])).toEqual([['a', 'agent', null], ['b', 'other', 'B']])
+    expect(listed.map(({ assistant_id: id, graph_id: graph, name }) => [id, graph, name])).toEqual([
+      ['a', 'agent', null],
+      ['b', 'other', 'B'],
+    ])
     expect(body).toEqual({ url: '/assistants/search', limit: 100, offset: 0, sort_by: 'created_at', sort_order: 'asc' })
   })
 

@@ -10,10 +10,7 @@ const event = (name: string, data: unknown): RunEvent => ({ event: name, data })
 /** The stream of one run of the echo agent in each mode, as a real agent server sent it (cut to what matters). */
 const RECORDED: Record<string, RunEvent[]> = {
   updates: [event('updates', { echo: { messages: [ai('echo 1: hi', 'run-1')] } })],
-  values: [
-    event('values', { messages: [human('hi')] }),
-    event('values', { messages: [human('hi'), ai('echo 1: hi', 'run-1')] }),
-  ],
+  values: [event('values', { messages: [human('hi')] }), event('values', { messages: [human('hi'), ai('echo 1: hi', 'run-1')] })],
   messages: [
     event('messages/complete', [human('hi')]),
     event('messages/metadata', { 'run-1': { metadata: { langgraph_node: 'echo' } } }),
@@ -76,18 +73,67 @@ describe('the streamed text', () => {
   })
 
   it.each([
-    ['a state without messages', event('updates', { answer: { city: 'Paris', parts: [{ note: 'on the Seine' }], n: 3 } }), 'Paris\non the Seine'],
-    ['content blocks', event('values', { messages: [ai([{ type: 'text', text: 'a' }, 'b', { type: 'tool_use', text: 'x' }, { text: 'c', index: 0 }])] }), 'abc'],
-    ['no reasoning', event('messages', [ai([{ type: 'thinking', thinking: 'hm' }, { type: 'reasoning', text: 'hm' }, { type: 'output_text', text: 'so' }], 'a')]), 'so'],
-    ['roles', event('updates', { node: { messages: [{ role: 'user', content: 'q' }, { role: 'assistant', content: 'a' }, { role: 'system', content: 's' }] } }), 'a'],
-    ['serialised messages', event('values', { messages: [
-      { lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs: { content: 'q' } },
-      { lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'AIMessage'], kwargs: { content: 'a', id: 'x' } },
-      { type: 'ai', data: { content: 'b' } },
-      { type: 'HumanMessageChunk', content: 'q' },
-    ] }), 'a\nb'],
-    ['a tool call alone', event('updates', { agent: { messages: [{ ...ai(''), tool_calls: [{ name: 'search', args: { q: 'x' } }] }] } }), ''],
-    ['what a tool answers', event('updates', { tools: { messages: [{ type: 'tool', content: '42', tool_call_id: 'c' }] } }), '42'],
+    [
+      'a state without messages',
+      event('updates', { answer: { city: 'Paris', parts: [{ note: 'on the Seine' }], n: 3 } }),
+      'Paris\non the Seine',
+    ],
+    [
+      'content blocks',
+      event('values', {
+        messages: [ai([{ type: 'text', text: 'a' }, 'b', { type: 'tool_use', text: 'x' }, { text: 'c', index: 0 }])],
+      }),
+      'abc',
+    ],
+    [
+      'no reasoning',
+      event('messages', [
+        ai(
+          [
+            { type: 'thinking', thinking: 'hm' },
+            { type: 'reasoning', text: 'hm' },
+            { type: 'output_text', text: 'so' },
+          ],
+          'a',
+        ),
+      ]),
+      'so',
+    ],
+    [
+      'roles',
+      event('updates', {
+        node: {
+          messages: [
+            { role: 'user', content: 'q' },
+            { role: 'assistant', content: 'a' },
+            { role: 'system', content: 's' },
+          ],
+        },
+      }),
+      'a',
+    ],
+    [
+      'serialised messages',
+      event('values', {
+        messages: [
+          { lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs: { content: 'q' } },
+          { lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'AIMessage'], kwargs: { content: 'a', id: 'x' } },
+          { type: 'ai', data: { content: 'b' } },
+          { type: 'HumanMessageChunk', content: 'q' },
+        ],
+      }),
+      'a\nb',
+    ],
+    [
+      'a tool call alone',
+      event('updates', { agent: { messages: [{ ...ai(''), tool_calls: [{ name: 'search', args: { q: 'x' } }] }] } }),
+      '',
+    ],
+    [
+      'what a tool answers',
+      event('updates', { tools: { messages: [{ type: 'tool', content: '42', tool_call_id: 'c' }] } }),
+      '42',
+    ],
     ['pieces of the writer', event('custom', { delta: 'a' }), 'a'],
     ['custom objects', event('custom', { status: 'searching', pages: [1, 2] }), 'searching'],
     ['custom content', event('custom', { content: [{ type: 'text', text: 'x' }] }), 'x'],
@@ -106,10 +152,12 @@ describe('the streamed text', () => {
 })
 
 /** A text and the places at which it is cut. */
-const cutText = fc.tuple(fc.string({ unit: 'binary', minLength: 1, maxLength: 200 }), fc.array(fc.nat(200), { maxLength: 20 })).map(([text, cuts]) => {
-  const places = [0, ...cuts.map((cut) => Math.min(cut, text.length)).toSorted((a, b) => a - b), text.length]
-  return { text, pieces: places.slice(1).map((place, index) => text.slice(places[index], place)) }
-})
+const cutText = fc
+  .tuple(fc.string({ unit: 'binary', minLength: 1, maxLength: 200 }), fc.array(fc.nat(200), { maxLength: 20 }))
+  .map(([text, cuts]) => {
+    const places = [0, ...cuts.map((cut) => Math.min(cut, text.length)).toSorted((a, b) => a - b), text.length]
+    return { text, pieces: places.slice(1).map((place, index) => text.slice(places[index], place)) }
+  })
 const id = fc.option(fc.uuid(), { nil: undefined })
 const asBlocks = (piece: string) => [{ type: 'text', text: piece, index: 0 }]
 
@@ -143,7 +191,15 @@ describe('a text', () => {
   })
 
   it('is made of any JSON under any name without an exception, and within its bound', () => {
-    const names = fc.constantFrom(...Object.keys(RECORDED), 'messages/partial', 'messages/complete', 'custom', 'error', '__proto__', '|')
+    const names = fc.constantFrom(
+      ...Object.keys(RECORDED),
+      'messages/partial',
+      'messages/complete',
+      'custom',
+      'error',
+      '__proto__',
+      '|',
+    )
     const anything = fc.record({ event: fc.oneof(names, fc.string()), data: fc.jsonValue({ maxDepth: 12 }) })
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 20 }), (events) => {
@@ -157,6 +213,10 @@ describe('a text', () => {
 
   it('does not overflow on deep nesting', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
-    expect(Object.keys(RECORDED).map((mode) => streamedText([event(mode, { a: deep }), event(mode, deep)])).join('')).toBe('')
+    expect(
+      Object.keys(RECORDED)
+        .map((mode) => streamedText([event(mode, { a: deep }), event(mode, deep)]))
+        .join(''),
+    ).toBe('')
   })
 })

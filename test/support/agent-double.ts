@@ -29,20 +29,31 @@ export function says(text: string): string {
 
 export const steps = {
   /** A stream of these events that ends well. */
-  stream: (...events: string[]): RunStep => (response) => void head(response).end(events.join('')),
+  stream:
+    (...events: string[]): RunStep =>
+    (response) =>
+      void head(response).end(events.join('')),
   /** A stream that breaks off after these events. */
-  breakOff: (...events: string[]): RunStep => (response) => {
-    head(response).write(events.join(''), () => setTimeout(() => response.destroy(), 50))
-  },
+  breakOff:
+    (...events: string[]): RunStep =>
+    (response) => {
+      head(response).write(events.join(''), () => setTimeout(() => response.destroy(), 50))
+    },
   /** A stream that stays silent after these events. */
-  stall: (...events: string[]): RunStep => (response) => {
-    head(response).flushHeaders()
-    if (events.length > 0) response.write(events.join(''))
-  },
-  answer: (status: number, body: unknown, headers: Record<string, string> = {}): RunStep => (response) => {
-    const text = typeof body === 'string' ? body : JSON.stringify(body)
-    response.writeHead(status, { 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json', ...headers }).end(text)
-  },
+  stall:
+    (...events: string[]): RunStep =>
+    (response) => {
+      head(response).flushHeaders()
+      if (events.length > 0) response.write(events.join(''))
+    },
+  answer:
+    (status: number, body: unknown, headers: Record<string, string> = {}): RunStep =>
+    (response) => {
+      const text = typeof body === 'string' ? body : JSON.stringify(body)
+      response
+        .writeHead(status, { 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json', ...headers })
+        .end(text)
+    },
   reset: (): RunStep => (_response, request) => void request.socket.resetAndDestroy(),
 }
 
@@ -57,13 +68,23 @@ export async function startAgentDouble(options: { runs: readonly RunStep[]; grap
     const text = (await readBody(request)).toString()
     const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
     const path = request.url ?? '/'
-    const recorded = { method: request.method ?? 'GET', path, headers, body: text === '' ? null : (JSON.parse(text) as unknown), gone: false }
+    const recorded = {
+      method: request.method ?? 'GET',
+      path,
+      headers,
+      body: text === '' ? null : (JSON.parse(text) as unknown),
+      gone: false,
+    }
     requests.push(recorded)
     request.socket.once('close', () => {
       recorded.gone = true
     })
     if (path.endsWith('/assistants/search')) {
-      const assistants = (options.graphs ?? []).map((graph, index) => ({ assistant_id: `id-${index}`, graph_id: graph, name: graph }))
+      const assistants = (options.graphs ?? []).map((graph, index) => ({
+        assistant_id: `id-${index}`,
+        graph_id: graph,
+        name: graph,
+      }))
       steps.answer(200, assistants)(response, request)
     } else if (path.endsWith('/runs/stream')) {
       options.runs[Math.min(runs().length, options.runs.length) - 1]?.(response, request)

@@ -2,7 +2,8 @@ import type { Parsed } from './parsed.ts'
 
 export const SMOKE_INPUT_RULE = 'a JSON object, such as {"messages": [{"role": "user", "content": "ping"}]}'
 export const ASSISTANT_RULE = "a graph's name or an assistant's UUID, 255 characters at most, on one line"
-export const EXPECT_RULE = 'a JavaScript regular expression without slashes around it, 2000 characters at most; (?i:…) ignores case'
+export const EXPECT_RULE =
+  'a JavaScript regular expression without slashes around it, 2000 characters at most; (?i:…) ignores case'
 
 const EXPECT_MAX = 2000
 

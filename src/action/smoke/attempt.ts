@@ -3,11 +3,18 @@ import type { Effects } from '../../client/effects.ts'
 import { RequestFailure } from '../../client/failure.ts'
 import { isCertificateProblem } from '../../client/network-problem.ts'
 import { assembleText } from '../../client/streamed-text.ts'
-import { isAgentEvent, isEndEvent, isErrorEvent, runErrorText, type StreamMode } from '../../contract/run-stream.ts'
+import {
+  isAgentEvent,
+  isEndEvent,
+  isErrorEvent,
+  runErrorText,
+  splitEventName,
+  type StreamMode,
+} from '../../contract/run-stream.ts'
 
 /** One run, as far as it came. */
 export type Attempt = {
-  /** How many events of each name came, in the order in which the names were first seen. */
+  /** How many events of each name came, without the subgraph's, in the order in which the names were first seen. */
   events: ReadonlyMap<string, number>
   /** How many of them came from the agent's own work. */
   agentEvents: number
@@ -21,12 +28,19 @@ export type Attempt = {
   failure: RequestFailure | undefined
 }
 
-/** Names that an agent makes up are counted together from here on. */
+/** Names beyond these bounds are counted together: whoever writes them can make up any number. */
 const NAMES_MAX = 20
 const NAME_MAX = 60
 
 /** Streams one run to its end, to its first `error` event, or to whatever breaks it off. Throws no `RequestFailure`. */
-export async function attemptRun({ agent, assistant, input, streamMode, signal, effects }: {
+export async function attemptRun({
+  agent,
+  assistant,
+  input,
+  streamMode,
+  signal,
+  effects,
+}: {
   agent: AgentServer
   assistant: string
   input: Readonly<Record<string, unknown>>
@@ -89,7 +103,8 @@ export function isUnknownAssistant({ status, detail, excerpt }: RequestFailure):
 }
 
 function count(events: Map<string, number>, name: string): void {
-  const shown = name.slice(0, NAME_MAX)
-  const key = events.has(shown) || events.size < NAMES_MAX ? shown : 'others'
+  const { base } = splitEventName(name)
+  const fits = base.length <= NAME_MAX && (events.has(base) || events.size < NAMES_MAX)
+  const key = fits ? base : 'others'
   events.set(key, (events.get(key) ?? 0) + 1)
 }

@@ -6,9 +6,9 @@ const MATCH_MS = 1000
 export type Verdict = 'matches' | 'differs' | 'too-slow'
 
 /**
- * Whether an expression is found in a text. Some expressions take longer than the universe has on some texts, so it runs under the
- * time limit of `node:vm`: the engine looks for it whenever an expression goes back to try another way. That needs no thread, no
- * second regular-expression dialect, and holds whatever the expression is.
+ * Whether an expression is found in a text. Some expressions take longer than the universe has on some texts, so it runs under
+ * the time limit of `node:vm`: the engine looks for it whenever an expression goes back to try another way. That needs no thread
+ * and no second dialect of regular expressions, and holds whatever the expression is.
  */
 export function matchText({ pattern, text, limitMs = MATCH_MS }: { pattern: string; text: string; limitMs?: number }): Verdict {
   try {

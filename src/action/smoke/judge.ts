@@ -66,7 +66,12 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   422: 'Check smoke-test-input against what the graph takes.',
 }
 
-function failedRequest({ attempt, failure, timeoutMs, before }: {
+function failedRequest({
+  attempt,
+  failure,
+  timeoutMs,
+  before,
+}: {
   attempt: Attempt
   failure: RequestFailure
   timeoutMs: number

@@ -40,7 +40,12 @@ export function eventList(events: Attempt['events']): string {
 }
 
 /** The failure of a smoke test: what happened, what was sent and what came, and what to do. */
-export function smokeFailure({ happened, report, next, cause }: {
+export function smokeFailure({
+  happened,
+  report,
+  next,
+  cause,
+}: {
   happened: string
   report: SmokeReport
   next?: string | undefined

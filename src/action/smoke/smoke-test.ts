@@ -31,7 +31,7 @@ const LONGEST_WAIT_MS = 5000
 /** With less time than this another attempt would only show that the time is over. */
 const LEAST_LEFT_MS = 500
 /** A revision that is being replaced may answer for so long, without an assistant that only the new one has. */
-const OLD_REVISION_MS = 15_000
+const OLD_REVISION_MS = 10_000
 
 /**
  * Proves that the deployed agent answers (design, section 4): streams a run, again and again while the new revision warms up, and
@@ -106,7 +106,11 @@ function knownAssistant({ assistant, configPath }: SmokeTest, { checkout, log }:
 }
 
 /** The first assistant of the agent server's own list, or the attempt that ended without one. */
-async function listedAssistant({ agent, signal, log }: {
+async function listedAssistant({
+  agent,
+  signal,
+  log,
+}: {
   agent: AgentServer
   signal: AbortSignal
   log: SmokeDeps['log']
@@ -134,7 +138,15 @@ const NOTHING: Attempt = {
   failure: undefined,
 }
 
-function reportOf({ test, url, assistant, attempts, attempt, problem, deps }: {
+function reportOf({
+  test,
+  url,
+  assistant,
+  attempts,
+  attempt,
+  problem,
+  deps,
+}: {
   test: SmokeTest
   url: string
   assistant: string | undefined
@@ -149,7 +161,7 @@ function reportOf({ test, url, assistant, attempts, attempt, problem, deps }: {
     assistant,
     streamMode: test.streamMode,
     attempts,
-    events: eventList(attempt.events),
+    events: deps.redact(eventList(attempt.events)),
     firstEventMs: attempt.firstEventMs,
     endMs: attempt.endMs,
     said: beginning(attempt.text, deps.redact),

@@ -18,13 +18,28 @@ const report: SmokeReport = {
 describe('the section of the smoke test', () => {
   it('tells what came, and when', () => {
     const text = readable(smokeSection(report))
-    for (const part of ['Smoke test: passed', '| Attempts | 3 |', '| Events | metadata 1, updates 2 |', 'after 35 ms', 'after 612 ms', '<pre>pong</pre>']) {
+    for (const part of [
+      'Smoke test: passed',
+      '| Attempts | 3 |',
+      '| Events | metadata 1, updates 2 |',
+      'after 35 ms',
+      'after 612 ms',
+      '<pre>pong</pre>',
+    ]) {
       expect(text).toContain(part)
     }
   })
 
   it('leaves out what is not known', () => {
-    const text = smokeSection({ ...report, result: 'failed', assistant: undefined, attempts: 1, firstEventMs: undefined, endMs: undefined, said: [] })
+    const text = smokeSection({
+      ...report,
+      result: 'failed',
+      assistant: undefined,
+      attempts: 1,
+      firstEventMs: undefined,
+      endMs: undefined,
+      said: [],
+    })
     expect(text).toContain('Smoke test: failed')
     for (const part of ['Assistant', 'Attempts', 'First event', 'End', '<pre>']) expect(text).not.toContain(part)
     expect(smokeSection(undefined)).toBe('')

@@ -53,7 +53,11 @@ describe('a step with a smoke test', () => {
   it('is red where no address is told', async () => {
     const served = deployment({ latest_revision_id: NEW_REVISION_ID, active_revision_id: NEW_REVISION_ID, url: null })
     const created = { deployment: served, recovered: false }
-    const answers = { findDeploymentByName: async () => null, createDeployment: async () => created, getDeployment: async () => served }
+    const answers = {
+      findDeploymentByName: async () => null,
+      createDeployment: async () => created,
+      getDeployment: async () => served,
+    }
     const { ended, asked } = await step({}, answers)
     expect(ended).toBe('E_SMOKE_TEST')
     expect(asked).toEqual([])
@@ -87,7 +91,13 @@ describe('a step with a smoke test', () => {
   it('says nothing of it when none was asked for', async () => {
     const { smokeTest: _, ...wanted } = inputs({ smokeTest: TEST })
     const deps = fakeDeps()
-    await run({ ...wanted, source: { kind: 'git_host', repoUrl: REPO_URL, repoRef: 'main', configPath: 'langgraph.json', commit: COMMIT } }, deps)
+    await run(
+      {
+        ...wanted,
+        source: { kind: 'git_host', repoUrl: REPO_URL, repoRef: 'main', configPath: 'langgraph.json', commit: COMMIT },
+      },
+      deps,
+    )
     expect(deps.outputs).not.toHaveProperty('smoke-test')
   })
 })

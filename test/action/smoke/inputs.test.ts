@@ -68,7 +68,10 @@ describe('the inputs of the smoke test', () => {
   it.each<[Partial<RawInputs>, string[]]>([
     [{ 'smoke-test-input': 'hunter2' }, ['smoke-test-input is not JSON', 'accepted: a JSON object']],
     [{ 'smoke-test-input': '[{"password":"hunter2"}]' }, ['is JSON, but an array']],
-    [{ ...INPUT, 'smoke-test-stream-mode': 'Updates' }, ["smoke-test-stream-mode 'Updates'", 'values, updates, messages, messages-tuple, custom', 'write updates']],
+    [
+      { ...INPUT, 'smoke-test-stream-mode': 'Updates' },
+      ["smoke-test-stream-mode 'Updates'", 'values, updates, messages, messages-tuple, custom', 'write updates'],
+    ],
     [{ ...INPUT, 'smoke-test-expect': '(pong' }, ["smoke-test-expect '(pong' is not a regular expression (Unterminated group)"]],
     [{ ...INPUT, 'smoke-test-timeout': '30' }, ["smoke-test-timeout '30' has no unit"]],
   ])('%j is refused before any request', (changes, words) => {
