@@ -49,9 +49,9 @@ const ANSWERS_TO_BODIES = {
 /** The OpenAPI 3.1 description of the routes, made from the very schemas that judge requests. */
 export function describeApi(routes: readonly Route[], dialect: Dialect): object {
   const registry = new OpenAPIRegistry()
-  registry.registerComponent('securitySchemes', 'API Key', { type: 'apiKey', in: 'header', name: API_KEY_HEADER })
-  registry.registerComponent('securitySchemes', 'Tenant ID', { type: 'apiKey', in: 'header', name: TENANT_ID_HEADER })
-  registry.registerComponent('securitySchemes', 'Bearer Auth', { type: 'http', scheme: 'bearer' })
+  registry.registerComponent('securitySchemes', 'ApiKey', { type: 'apiKey', in: 'header', name: API_KEY_HEADER })
+  registry.registerComponent('securitySchemes', 'TenantId', { type: 'apiKey', in: 'header', name: TENANT_ID_HEADER })
+  registry.registerComponent('securitySchemes', 'BearerAuth', { type: 'http', scheme: 'bearer' })
   for (const { definition } of routes) registry.registerPath(describeRoute(definition))
   const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
@@ -73,7 +73,7 @@ function describeRoute(definition: Route['definition']): RouteConfig {
     path: definition.path,
     operationId: definition.operationId,
     summary: definition.summary,
-    security: [{ 'API Key': [] }, { 'API Key': [], 'Tenant ID': [] }, { 'Bearer Auth': [] }],
+    security: [{ ApiKey: [] }, { ApiKey: [], TenantId: [] }, { BearerAuth: [] }],
     request,
     responses: Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describeAnswer(answer)])),
   }

@@ -10,7 +10,7 @@ import { isFinalRevisionStatus } from '../../../src/contract/status.ts'
 import type { GitRepository } from '../support/git-repository.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
-const KEY = 'test-key-0123456789abcdef'
+export const KEY = 'test-key-0123456789abcdef'
 
 /** A real platform in a process of its own, as `npm run platform` starts it. */
 export interface PlatformProcess {

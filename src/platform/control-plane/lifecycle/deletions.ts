@@ -3,7 +3,9 @@ import path from 'node:path'
 import { sql } from 'kysely'
 import { announce } from '../../database/notifications.ts'
 import type { Database, DatabaseTransaction } from '../../database/schema.ts'
+import { HttpProblem } from '../../http/problem.ts'
 import type { Log } from '../../log.ts'
+import { deleteProject } from '../../traces/projects.ts'
 import { LEASED, UNFINISHED } from './states.ts'
 import { transition } from './transition.ts'
 
@@ -73,15 +75,21 @@ async function remove(db: Database, { deploymentId, builds }: { deploymentId: st
     await rm(path.join(builds, id), { recursive: true, force: true }).catch(() => undefined)
   }
   for (const table of ['revision_logs', 'revision_transitions'] as const) await removeInBatches(db, table, deploymentId)
-  await db.transaction().execute(async (trx) => {
-    const deployment = await trx
-      .deleteFrom('deployments')
-      .where('id', '=', deploymentId)
-      .where('status', '=', 'AWAITING_DELETE')
-      .returning(['tracing_project_id', 'delete_tracing_project'])
-      .executeTakeFirst()
-    if (!deployment?.delete_tracing_project || deployment.tracing_project_id === null) return
-    await trx.deleteFrom('tracing_projects').where('id', '=', deployment.tracing_project_id).execute()
+  await removeTracingProject(db, deploymentId)
+  await db.deleteFrom('deployments').where('id', '=', deploymentId).where('status', '=', 'AWAITING_DELETE').execute()
+}
+
+/** Before the deployment: while its row is there, an interrupted removal is taken up again. */
+async function removeTracingProject(db: Database, deploymentId: string): Promise<void> {
+  const deployment = await db
+    .selectFrom('deployments')
+    .select(['workspace_id', 'tracing_project_id', 'delete_tracing_project'])
+    .where('id', '=', deploymentId)
+    .executeTakeFirst()
+  if (!deployment?.delete_tracing_project || deployment.tracing_project_id === null) return
+  await deleteProject(db, { workspaceId: deployment.workspace_id, projectId: deployment.tracing_project_id }).catch((error: unknown) => {
+    // Somebody else removed it first.
+    if (!(error instanceof HttpProblem && error.status === 404)) throw error
   })
 }
 
