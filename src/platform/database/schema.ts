@@ -1,4 +1,4 @@
-import type { ColumnType, Generated, GeneratedAlways, Insertable, Kysely, Selectable, Transaction } from 'kysely'
+import type { ColumnType, Generated, GeneratedAlways, Kysely, Selectable, Transaction } from 'kysely'
 import type { Compression, FormatVersion } from '../../contract/bulk-export.ts'
 import type { SourceConfig } from '../../contract/deployment.ts'
 import type { DestinationConfig } from '../../contract/destination.ts'
@@ -319,4 +319,3 @@ export type RevisionRow = Selectable<RevisionTable>
 export type ExportDestinationRow = Selectable<ExportDestinationTable>
 export type BulkExportRow = Selectable<BulkExportTable>
 export type BulkExportRunRow = Selectable<BulkExportRunTable>
-export type NewRevisionRow = Insertable<RevisionTable>

@@ -1,3 +1,4 @@
+import { drain } from './drain.ts'
 import { HttpProblem } from './problem.ts'
 
 /** Largest body of a control-plane request, in bytes, and how long its sender may take over it, in milliseconds. */
@@ -32,7 +33,7 @@ export async function readBody(request: Request, { maxBytes = BODY_MAX, limitMs 
       chunks.push(value)
     }
   } catch (error) {
-    reader.cancel().catch(() => {})
+    void drain(reader)
     throw error
   } finally {
     clearTimeout(timer)

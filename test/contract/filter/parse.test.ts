@@ -23,8 +23,14 @@ describe('what a filter means', () => {
     ['eq(run_id, "01890A5D-AC96-774B-BCCE-B302099A8057")', eq('id', '01890a5d-ac96-774b-bcce-b302099a8057')],
     ['gt(latency, "500ms")', { kind: 'scalar', field: 'latency', condition: { operator: 'gt', value: 0.5 } }],
     ['gte(latency, 10)', { kind: 'scalar', field: 'latency', condition: { operator: 'gte', value: 10 } }],
-    ['lt(start_time, "2023-07-15T12:34:56Z")', { kind: 'scalar', field: 'start_time', condition: { operator: 'lt', value: '2023-07-15T12:34:56.000000Z' } }],
-    ['in(run_type, ["llm", "chain"])', { kind: 'scalar', field: 'run_type', condition: { operator: 'in', values: ['llm', 'chain'] } }],
+    [
+      'lt(start_time, "2023-07-15T12:34:56Z")',
+      { kind: 'scalar', field: 'start_time', condition: { operator: 'lt', value: '2023-07-15T12:34:56.000000Z' } },
+    ],
+    [
+      'in(run_type, ["llm", "chain"])',
+      { kind: 'scalar', field: 'run_type', condition: { operator: 'in', values: ['llm', 'chain'] } },
+    ],
     ['like(name, "a\\%%")', { kind: 'scalar', field: 'name', condition: { operator: 'like', pattern: 'a\\%%' } }],
     ['search(name, "x")', { kind: 'scalar', field: 'name', condition: { operator: 'search', text: 'x' } }],
     ['search("x")', { kind: 'search', field: null, text: 'x' }],
@@ -42,8 +48,14 @@ describe('what a filter means', () => {
 
   test.each<[string, unknown]>([
     // Parts side by side speak of one element.
-    ['and(eq(feedback_key, "k"), gt(feedback_score, 0.5))', [element('feedback', { key: is('k'), score: { operator: 'gt', value: 0.5 } })]],
-    ['and(eq(metadata_key, "k"), neq(metadata_value, "v"))', [element('metadata', { key: is('k'), value: { operator: 'neq', value: 'v' } })]],
+    [
+      'and(eq(feedback_key, "k"), gt(feedback_score, 0.5))',
+      [element('feedback', { key: is('k'), score: { operator: 'gt', value: 0.5 } })],
+    ],
+    [
+      'and(eq(metadata_key, "k"), neq(metadata_value, "v"))',
+      [element('metadata', { key: is('k'), value: { operator: 'neq', value: 'v' } })],
+    ],
     // A key again begins the next element.
     [
       'and(eq(metadata_key, "a"), eq(metadata_value, 1), eq(metadata_key, "b"), eq(metadata_value, true))',
@@ -52,7 +64,10 @@ describe('what a filter means', () => {
     // Other collections do not mix.
     ['and(eq(input_key, "k"), eq(output_key, "k"))', [element('inputs', { key: is('k') }), element('outputs', { key: is('k') })]],
     // Only `neq`: no element is so.
-    ['and(neq(metadata_key, "a"), neq(metadata_value, "b"))', [element('metadata', { key: is('a') }, true), element('metadata', { value: is('b') }, true)]],
+    [
+      'and(neq(metadata_key, "a"), neq(metadata_value, "b"))',
+      [element('metadata', { key: is('a') }, true), element('metadata', { value: is('b') }, true)],
+    ],
   ])('%s', (text, operands) => {
     expect(parseFilter(text)).toEqual({ kind: 'and', operands })
   })
@@ -124,16 +139,46 @@ describe('what is wrong, and where', () => {
   })
 
   test('any text either has a meaning or a place where it has none', () => {
-    const piece = fc.constantFrom('and', 'or', 'not', 'eq', 'has', 'in', 'search', 'name', 'tags', 'metadata_key', '(', ')', ',', '[', ']', '"x"', "'y'", '7', 'null', ' ', '"', '\\', 'ä')
+    const piece = fc.constantFrom(
+      'and',
+      'or',
+      'not',
+      'eq',
+      'has',
+      'in',
+      'search',
+      'name',
+      'tags',
+      'metadata_key',
+      '(',
+      ')',
+      ',',
+      '[',
+      ']',
+      '"x"',
+      "'y'",
+      '7',
+      'null',
+      ' ',
+      '"',
+      '\\',
+      'ä',
+    )
     fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.array(piece, { maxLength: 20 }).map((pieces) => pieces.join(''))), (text) => {
-        try {
-          parseFilter(text)
-        } catch (error) {
-          expect(error).toBeInstanceOf(FilterError)
-          expect((error as FilterError).position).toBeLessThanOrEqual(text.length)
-        }
-      }),
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.array(piece, { maxLength: 20 }).map((pieces) => pieces.join('')),
+        ),
+        (text) => {
+          try {
+            parseFilter(text)
+          } catch (error) {
+            expect(error).toBeInstanceOf(FilterError)
+            expect((error as FilterError).position).toBeLessThanOrEqual(text.length)
+          }
+        },
+      ),
       { numRuns: 3000 },
     )
   })

@@ -41,7 +41,7 @@ describe('who asks', () => {
     )
 
   it.each(['X-Api-Key', 'x-api-key', 'X-API-KEY', 'X-API-Key'])('is known by the key in %s', async (name) => {
-    expect(await createAuthenticate(database.db)(reader({ [name]: mine.key }))).toEqual({ workspaceId: mine.id, plan: 'plus' })
+    expect(await createAuthenticate(database.db)(reader({ [name]: mine.key }))).toEqual({ workspaceId: mine.id, plan: 'plus', scope: 'full' })
   })
 
   it.each([['Bearer'], ['bearer'], ['BEARER']])('is known by the key as a %s token', async (scheme) => {

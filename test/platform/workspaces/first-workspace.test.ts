@@ -20,9 +20,9 @@ describe('the first workspace', () => {
   it('is made at the first start with a key that opens it, and found at the next without one', async () => {
     const first = await ensureFirstWorkspace(database.db, { plan: 'plus' })
     expect(first.apiKey).toMatch(/^das_[\w-]{40}$/)
-    expect(await callerOf(first.apiKey)).toEqual({ workspaceId: first.workspaceId, plan: 'plus' })
+    expect(await callerOf(first.apiKey)).toEqual({ workspaceId: first.workspaceId, plan: 'plus', scope: 'full' })
     expect(await ensureFirstWorkspace(database.db, { plan: 'developer' })).toEqual({ workspaceId: first.workspaceId, apiKey: null })
-    expect(await callerOf(first.apiKey)).toEqual({ workspaceId: first.workspaceId, plan: 'developer' })
+    expect(await callerOf(first.apiKey)).toEqual({ workspaceId: first.workspaceId, plan: 'developer', scope: 'full' })
   })
 
   it('keeps of a key its hash alone', async () => {

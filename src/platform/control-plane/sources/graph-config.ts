@@ -73,7 +73,10 @@ export async function readGraphConfig(root: string, configPath: string, log: Bui
 
 /** One server loads all graphs of a configuration, and it speaks one language. */
 function languageOf(configPath: string, graphs: Record<string, string>): 'js' | 'python' {
-  const specs = Object.entries(graphs).map(([id, spec]) => ({ name: `${id} (${spec})`, python: /\.py$/.test(splitSpec(spec).file) }))
+  const specs = Object.entries(graphs).map(([id, spec]) => ({
+    name: `${id} (${spec})`,
+    python: splitSpec(spec).file.endsWith('.py'),
+  }))
   const python = specs.filter((spec) => spec.python).map((spec) => spec.name)
   if (python.length === 0) return 'js'
   const others = specs.filter((spec) => !spec.python).map((spec) => spec.name)

@@ -1,5 +1,6 @@
 import { Readable, type Transform } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
+import { drain } from '../../http/drain.ts'
 import { IngestRefusal } from './refusal.ts'
 
 /** Most memory that a zstd frame may ask for, as a power of two in bytes: 32 MiB. */
@@ -99,8 +100,7 @@ async function* readBounded(body: ReadableStream<Uint8Array>, bytesMax: number):
     }
   } finally {
     clearTimeout(timer)
-    // Not awaited: a body that nobody reads on may never say that it is over.
-    reader.cancel().catch(() => {})
+    void drain(reader)
   }
 }
 

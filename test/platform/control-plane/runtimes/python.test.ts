@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createProcessRuntime } from '../../../../src/platform/control-plane/runtimes/process.ts'
 import { type AgentProcess, StartFailure } from '../../../../src/platform/control-plane/runtimes/runtime.ts'
@@ -197,6 +199,17 @@ describe.runIf(hasPython())('a Python agent, with a stand-in for the agent serve
     await endless.agentProcess.stop({ graceMs: 200 })
     expect(await cut).toBe('cut')
     expect(processesWith(built.python?.interpreter ?? '')).toEqual([])
+  })
+
+  test('ends by itself when the platform is killed', async () => {
+    writeFileSync(path.join(built.directory, 'src/agent.py'), AGENT)
+    const stateDirectory = path.join(folder, 'orphan')
+    const script = fileURLToPath(new URL('../../support/start-agent.ts', import.meta.url))
+    const platform = spawn(process.execPath, [script, JSON.stringify({ ...built, stateDirectory })], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await new Promise<void>((resolve) => platform.stdout.once('data', () => resolve()))
+    expect(processesWith(stateDirectory)).not.toEqual([])
+    platform.kill('SIGKILL')
+    await until(() => processesWith(stateDirectory).length === 0, 8000)
   })
 
   test('says so when the Python of its build is gone', async () => {
