@@ -22,11 +22,13 @@ import { inRoot } from '../scripts/root.ts'
 /**
  * Runs a second that are taken and durable, by size of the runs and way in, beside what the same database takes by `COPY` of the
  * same rows in transactions of the same size. `BENCH_RUNS` multiplies the number of runs: at 50 it is a million, to watch the
- * memory.
+ * memory, and `BENCH_ONLY="2 KB batch"` then measures that one row.
  */
 
 const RESULTS = inRoot('bench', 'results', 'ingest.json')
 const SCALE = Number(process.env['BENCH_RUNS'] ?? 1)
+/** Part of a row's name, `2 KB batch`; absent: all. */
+const ONLY = process.env['BENCH_ONLY'] ?? ''
 const BATCH = 100
 const SENDERS = 4
 const SIZES = [
@@ -288,6 +290,7 @@ async function measure(folder: string): Promise<Result[]> {
         ['multipart', multipartRequest],
         ['multipart, gzip', (given: readonly Run[]) => compressed(multipartRequest(given))],
       ] as const) {
+        if (!`${name} ${way}`.includes(ONLY)) continue
         await pool.query('truncate runs')
         const fresh = function* () {
           for (let index = 0; index < count - prepared.length; index += 1) yield makeBatch()
