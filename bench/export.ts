@@ -177,7 +177,8 @@ async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: st
     .execute()
   const memory: number[] = []
   const metrics = createExportMetrics()
-  const watch = setInterval(() => memory.push(residentMegabytes()), 100)
+  const before = process.memoryUsage().rss
+  const watch = setInterval(() => memory.push(residentMegabytes(before)), 100)
   const workers = await startExportWorkers({
     db,
     databaseUrl,
@@ -229,8 +230,8 @@ async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: st
 }
 
 /** Resident memory of the children that write files, and of this process beyond what it had before the exports. */
-function residentMegabytes(): number {
-  let bytes = process.memoryUsage().rss
+function residentMegabytes(before: number): number {
+  let bytes = Math.max(0, process.memoryUsage().rss - before)
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('writer-process.ts')) continue

@@ -77,7 +77,15 @@ export const RATE_LIMIT_RULES: readonly RateLimitRule[] = [
   { id: 'catch-all', match: [{}], identity: 'ip', ...of(100, 60), category: 'Public (catch-all)' },
 ]
 
-/** What of a request decides which row counts it. `path` without the query. */
+/** Paths of the control plane and of the service's own health: the table does not speak of them. */
+const OUTSIDE = /^\/(?:v2(?:\/|$)|v1\/(?:projects|integrations)(?:\/|$)|(?:ok|ready|openapi\.json|metrics)\/?$)/
+
+/** True for a path of the main API, whose requests the table counts. `path` as `RateLimitedRequest` has it. */
+export function isRateLimited(path: string): boolean {
+  return !OUTSIDE.test(path)
+}
+
+/** What of a request decides which row counts it. `path` without the query, decoded and without dot segments: as it is routed. */
 export interface RateLimitedRequest {
   readonly method: string
   readonly path: string
@@ -85,10 +93,11 @@ export interface RateLimitedRequest {
   readonly hasUser: boolean
 }
 
-/** The row that counts a request; the catch-all when no other does. */
+/** The row that counts a request; the catch-all when no other does. A HEAD is answered as a GET is, and counts as one. */
 export function matchRateLimitRule(request: RateLimitedRequest): RateLimitRule {
   const path = request.path.replace(/^\/api\/v[12](?=\/|$)/, '') || '/'
-  const method = request.method.toUpperCase()
+  const asked = request.method.toUpperCase()
+  const method = asked === 'HEAD' ? 'GET' : asked
   for (const { rule, match } of COMPILED) {
     if (rule.identity === 'key' && !request.hasKey) continue
     if (rule.identity === 'user' && !request.hasUser) continue

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { matchRateLimitRule, RATE_LIMIT_RULES, type RateLimitedRequest } from '../../src/contract/rate-limits.ts'
+import { isRateLimited, matchRateLimitRule, RATE_LIMIT_RULES, type RateLimitedRequest } from '../../src/contract/rate-limits.ts'
 
 const UUID = '01a1fb32-851a-740b-a3a5-bd284276ca0a'
 const key = { hasKey: true, hasUser: false }
@@ -24,6 +24,8 @@ const ROWS: [id: string, request: RateLimitedRequest][] = [
   ['beacon', { method: 'POST', path: '/v1/beacon', ...key }],
   ['repos-key', { method: 'GET', path: '/repos/a/b', ...key }],
   ['repos-user', { method: 'GET', path: '/api/v1/repos', ...user }],
+  ['run-lookup', { method: 'HEAD', path: `/runs/${UUID}`, ...key }],
+  ['examples', { method: 'head', path: '/examples', ...key }],
   ['runs-batch', { method: 'POST', path: '/runs/batch', ...key }],
   ['runs-batch', { method: 'post', path: '/api/v1/runs/batch', ...key }],
   ['default-key', { method: 'GET', path: '/runs/batch', ...key }],
@@ -113,3 +115,17 @@ test('the limits are those of the specification, by region', () => {
     ]
   `)
 })
+
+test.each(['/v2', '/v2/deployments', '/v1/projects/x', '/v1/integrations', '/ok', '/ready/', '/openapi.json', '/metrics'])(
+  'the table does not speak of %s',
+  (path) => {
+    expect(isRateLimited(path)).toBe(false)
+  },
+)
+
+test.each(['/', '/v2x', '/v1/beacon', '/v1/projectsx', '/runs', '/okay', '/ok/x', '/api/v1/bulk-exports', '//v2', '/api/v2/x'])(
+  'the table speaks of %s',
+  (path) => {
+    expect(isRateLimited(path)).toBe(true)
+  },
+)

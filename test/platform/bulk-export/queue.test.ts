@@ -1,0 +1,160 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { EXPORT_RUN_STATUSES, EXPORT_STATUSES, isFinalExportStatus } from '../../../src/contract/export-status.ts'
+import { checkpoint, completeRun, confirmHeld, failAttempt, handBack, LeaseLost } from '../../../src/platform/bulk-export/work/checkpoint.ts'
+import { ExportFailure } from '../../../src/platform/bulk-export/work/failure.ts'
+import { type Claim, claimRun, reclaimRuns, renewLease } from '../../../src/platform/bulk-export/work/lease.ts'
+import { EXPORT_TRANSITIONS, RUN_TRANSITIONS } from '../../../src/platform/bulk-export/work/states.ts'
+import { startTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
+import { createExportWorld, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
+
+let database: TestDatabase
+let bucket: BucketServer
+const worlds: ExportWorld[] = []
+
+beforeAll(async () => {
+  ;[database, bucket] = await Promise.all([startTestDatabase(), startBucketServer()])
+})
+afterEach(async () => {
+  await Promise.all(worlds.splice(0).map((world) => world.stop()))
+  await database.db.deleteFrom('bulk_exports').execute()
+})
+afterAll(async () => {
+  await bucket.stop()
+  await database.stop()
+})
+
+async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
+  const world = await createExportWorld({ database, bucket, ...options })
+  worlds.push(world)
+  return world
+}
+
+const claim = (world: ExportWorld) => claimRun({ db: database.db, clock: world.clock, settings: world.settings, owner: 'test' })
+const days = (count: number) => ({ start_time: '2026-01-01T00:00:00Z', end_time: new Date(Date.UTC(2026, 0, 1 + count)).toISOString() })
+
+describe('the queue of export runs', () => {
+  it('lets 45 runs of an export begin and no more, by the calendar, also when workers claim together', async () => {
+    const world = await makeWorld()
+    const { id } = await world.createExport(days(60))
+    const claims = await Promise.all(Array.from({ length: 60 }, () => claim(world)))
+    const begun = claims.flatMap((one) => one ?? [])
+    expect(begun.length).toBe(45)
+    expect(begun.map(({ run }) => run.number).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 45 }, (_, index) => index))
+    expect(new Set(begun.map(({ token }) => token)).size).toBe(45)
+    expect(await world.readExport(id)).toMatchObject({ status: 'RUNNING', progress: { runs_total: 60 } })
+  })
+
+  it('lets 15 exports of a workspace run at once; the rest wait as CREATED', async () => {
+    const world = await makeWorld()
+    const other = await makeWorld()
+    for (let turn = 0; turn < 18; turn += 1) await world.createExport()
+    const claims = await Promise.all(Array.from({ length: 20 }, () => claim(world)))
+    expect(claims.filter((one) => one !== null)).toHaveLength(15)
+    const list = (await world.ask('GET', '/api/v1/bulk-exports')).body as { status: string }[]
+    expect(list.filter(({ status }) => status === 'RUNNING')).toHaveLength(15)
+    expect(list.filter(({ status }) => status === 'CREATED')).toHaveLength(3)
+    await other.createExport()
+    expect((await claim(world))?.export.workspace_id).toBe(other.workspace.id)
+    const done = claims.find((one) => one !== null)
+    await database.db.updateTable('bulk_exports').set({ status: 'COMPLETED' }).where('id', '=', done?.export.id ?? '').execute()
+    expect(await claim(world)).not.toBeNull()
+    expect(await claim(world)).toBeNull()
+  })
+
+  it('is fair: a workspace with a little is served beside one with very much', async () => {
+    const [big, small] = [await makeWorld(), await makeWorld()]
+    for (let turn = 0; turn < 3; turn += 1) await big.createExport(days(40))
+    await claim(big)
+    await small.createExport(days(3))
+    const served: string[] = []
+    for (let turn = 0; turn < 8; turn += 1) {
+      big.clock.move(1000)
+      const next = await claim(big)
+      served.push(next?.export.workspace_id === small.workspace.id ? 'small' : 'big')
+    }
+    expect(served.slice(0, 6).filter((one) => one === 'small')).toHaveLength(3)
+    expect(served.slice(6)).toEqual(['big', 'big'])
+  })
+
+  it('serves all even with a single worker: the one that was served longest ago comes next', async () => {
+    const [big, small] = [await makeWorld(), await makeWorld()]
+    await big.createExport(days(40))
+    await small.createExport(days(3))
+    const served: string[] = []
+    for (let turn = 0; turn < 6; turn += 1) {
+      big.clock.move(1000)
+      const next = await claim(big)
+      served.push(next?.export.workspace_id === small.workspace.id ? 'small' : 'big')
+      await database.db.updateTable('bulk_export_runs').set({ status: 'COMPLETED', lease_token: null }).where('id', '=', next?.run.id ?? '').execute()
+    }
+    expect(served).toEqual(['big', 'small', 'big', 'small', 'big', 'small'])
+  })
+
+  it('lets a run wait until its retry is due', async () => {
+    const world = await makeWorld()
+    const { id } = await world.createExport()
+    await database.db
+      .updateTable('bulk_export_runs')
+      .set({ not_before: new Date(world.clock.now().getTime() + 30_000) })
+      .where('export_id', '=', id)
+      .execute()
+    expect(await claim(world)).toBeNull()
+    world.clock.move(30_001)
+    expect((await claim(world))?.export.id).toBe(id)
+  })
+})
+
+describe('a lease', () => {
+  const ways = (world: ExportWorld, claim: Claim) => {
+    const { clock, settings } = world
+    const { db } = database
+    return [
+      () => confirmHeld(db, claim),
+      () => checkpoint(db, claim, { rows_written: 999 }),
+      () => completeRun({ db, clock }, claim, { lateRows: 0 }),
+      () => failAttempt({ db, clock, settings }, claim, new ExportFailure('processing', 'x')),
+      () => handBack({ db, clock }, claim),
+    ]
+  }
+  const expire = (runId: string) =>
+    database.db.updateTable('bulk_export_runs').set({ lease_expires_at: new Date(Date.now() - 1000) }).where('id', '=', runId).execute()
+  const row = (runId: string) => database.db.selectFrom('bulk_export_runs').selectAll().where('id', '=', runId).executeTakeFirstOrThrow()
+
+  it('that ran out stores nothing, in no way, until it is renewed', async () => {
+    const world = await makeWorld()
+    await world.createExport()
+    const held = (await claim(world)) as Claim
+    await expire(held.run.id)
+    const before = await row(held.run.id)
+    for (const way of ways(world, held)) await expect(way()).rejects.toThrow(LeaseLost)
+    expect(await row(held.run.id)).toEqual(before)
+    expect(await renewLease(database.db, held, world.settings)).toBe(true)
+    await confirmHeld(database.db, held)
+  })
+
+  it('that is in other hands stores nothing, in no way, and is not renewed', async () => {
+    const world = await makeWorld()
+    await world.createExport()
+    const old = (await claim(world)) as Claim
+    await expire(old.run.id)
+    expect(await reclaimRuns({ db: database.db, clock: world.clock, settings: world.settings })).toBe(1)
+    const fresh = (await claim(world)) as Claim
+    expect(fresh.run.id).toBe(old.run.id)
+    const before = await row(old.run.id)
+    for (const way of ways(world, old)) await expect(way()).rejects.toThrow(LeaseLost)
+    expect(await renewLease(database.db, old, world.settings)).toBe(false)
+    expect(await row(old.run.id)).toEqual(before)
+    await completeRun({ db: database.db, clock: world.clock }, fresh, { lateRows: 0 })
+    expect(await row(old.run.id)).toMatchObject({ status: 'COMPLETED' })
+  })
+})
+
+describe('the state machines', () => {
+  it('lead out of every status that is not final, and out of no other', () => {
+    for (const [statuses, steps] of [[EXPORT_STATUSES, EXPORT_TRANSITIONS], [EXPORT_RUN_STATUSES, RUN_TRANSITIONS]] as const) {
+      const left: readonly string[] = [...new Set(steps.map(({ from }) => from))]
+      expect(statuses.filter((status) => !left.includes(status))).toEqual(statuses.filter(isFinalExportStatus))
+    }
+  })
+})
