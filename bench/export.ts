@@ -64,7 +64,10 @@ async function main(): Promise<void> {
     await db.destroy()
     mkdirSync(dirname(RESULTS), { recursive: true })
     const machine = { node: process.versions.node, cpus: cpus().length, model: cpus()[0]?.model }
-    writeFileSync(RESULTS, `${JSON.stringify({ at: new Date().toISOString(), textBytes: TEXT_BYTES, largeRows, machine, results }, null, 2)}\n`)
+    writeFileSync(
+      RESULTS,
+      `${JSON.stringify({ at: new Date().toISOString(), textBytes: TEXT_BYTES, largeRows, machine, results }, null, 2)}\n`,
+    )
   } finally {
     bucket.kill()
     await server.stop()
@@ -84,7 +87,9 @@ async function measure(bench: Bench): Promise<Record<string, unknown>> {
   const { db, rows } = bench
   const place = { workspaceId: randomUUID(), projectId: randomUUID() }
   await sql`insert into workspaces (id, name, plan) values (${place.workspaceId}, 'bench', 'enterprise')`.execute(db)
-  await sql`insert into tracing_projects (id, workspace_id, name) values (${place.projectId}, ${place.workspaceId}, 'bench')`.execute(db)
+  await sql`insert into tracing_projects (id, workspace_id, name) values (${place.projectId}, ${place.workspaceId}, 'bench')`.execute(
+    db,
+  )
   await fill(db, { ...place, rows })
   // Once each way before it counts, so that both read from the same caches.
   await bare(bench, place)
@@ -92,30 +97,52 @@ async function measure(bench: Bench): Promise<Record<string, unknown>> {
   const one = await whole(bench, place, { days: 1 })
   const many = await whole(bench, place, { days: 4 })
   const bytes = byHand.textBytes
-  const rate = (seconds: number): Measured => ({ seconds, rowsPerSecond: rows / seconds, megabytesPerSecond: bytes / MB / seconds })
+  const rate = (seconds: number): Measured => ({
+    seconds,
+    rowsPerSecond: rows / seconds,
+    megabytesPerSecond: bytes / MB / seconds,
+  })
   const print = (what: string, seconds: number) => {
     const { rowsPerSecond, megabytesPerSecond } = rate(seconds)
     const share = `${((byHand.seconds / seconds) * 100).toFixed(0)} %`
-    const numbers = [seconds.toFixed(2).padStart(9), rowsPerSecond.toFixed(0).padStart(11), megabytesPerSecond.toFixed(1).padStart(11)]
+    const numbers = [
+      seconds.toFixed(2).padStart(9),
+      rowsPerSecond.toFixed(0).padStart(11),
+      megabytesPerSecond.toFixed(1).padStart(11),
+    ]
     console.log(`${String(rows).padEnd(11)} ${what.padEnd(22)} ${numbers.join('')}${share.padStart(10)}`)
   }
   print('bare: COPY, then DuckDB', byHand.seconds)
   print('export, one day', one.seconds)
   print('export, four days', many.seconds)
   const peaks = { exportMegabytes: one.peak, fourDaysMegabytes: many.peak }
-  console.log(`            memory at most: ${one.peak.toFixed(0)} MB one day, ${many.peak.toFixed(0)} MB four days (this process and those that write)\n`)
+  console.log(
+    `            memory at most: ${one.peak.toFixed(0)} MB one day, ${many.peak.toFixed(0)} MB four days (this process and those that write)\n`,
+  )
   await sql`delete from tracing_projects where id = ${place.projectId}`.execute(db)
-  return { rows, textBytes: bytes, bare: rate(byHand.seconds), oneDay: rate(one.seconds), fourDays: rate(many.seconds), peaks, memory: one.memory }
+  return {
+    rows,
+    textBytes: bytes,
+    bare: rate(byHand.seconds),
+    oneDay: rate(one.seconds),
+    fourDays: rate(many.seconds),
+    peaks,
+    memory: one.memory,
+  }
 }
 
 /** Text that compresses about as JSON of conversations does: words of a small vocabulary, with numbers between. */
-async function fill(db: Database, { workspaceId, projectId, rows }: { workspaceId: string; projectId: string; rows: number }): Promise<void> {
+async function fill(
+  db: Database,
+  { workspaceId, projectId, rows }: { workspaceId: string; projectId: string; rows: number },
+): Promise<void> {
   for (let from = 0; from < rows; from += 50_000) {
     await sql`
       insert into runs (workspace_id, id, session_id, trace_id, dotted_order, name, run_type, start_time, end_time, inputs, outputs, extra, events, tags,
         total_tokens, prompt_tokens, completion_tokens, total_cost, posted, patched)
       select ${workspaceId}::uuid, id, ${projectId}::uuid, id, '20260819T000000000000Z' || id, 'ChatModel', 'llm',
-        ${`${DAY}T00:00:00Z`}::timestamptz + interval '1 day' * (n::float8 / ${rows}), ${`${DAY}T00:00:00Z`}::timestamptz + interval '1 day' * (n::float8 / ${rows}) + interval '1.5 s',
+        ${`${DAY}T00:00:00Z`}::timestamptz + interval '1 day' * (n::float8 / ${rows}),
+        ${`${DAY}T00:00:00Z`}::timestamptz + interval '1 day' * (n::float8 / ${rows}) + interval '1.5 s',
         '{"messages": [{"role": "user", "content": "' || words || '"}]}', '{"content": "' || left(words, ${Math.floor(TEXT_BYTES * 0.3)}::int) || '"}',
         '{"metadata": {"thread_id": "' || id || '", "revision": "7"}}', '[]', array['production'], n, n / 2, n - n / 2, n * 0.0000017, true, true
       from (
@@ -128,13 +155,19 @@ async function fill(db: Database, { workspaceId, projectId, rows }: { workspaceI
   }
   for (let large = 0; large < largeRows; large += 1) {
     await sql`update runs set inputs = '{"text": "' || repeat(md5(random()::text) || ' text', 270000) || '"}'
-      where session_id = ${projectId} and id = (select id from runs where session_id = ${projectId} order by start_time offset ${Math.floor((rows / (largeRows + 1)) * (large + 1))} limit 1)`.execute(db)
+      where session_id = ${projectId} and id = (
+        select id from runs where session_id = ${projectId} order by start_time offset ${Math.floor((rows / (largeRows + 1)) * (large + 1))} limit 1)`.execute(
+      db,
+    )
   }
   await sql.raw('vacuum analyze runs').execute(db)
 }
 
 /** The engines by hand: plain columns, PostgreSQL's own CSV, DuckDB's own reading of it. */
-async function bare({ databaseUrl, folder }: Bench, { projectId }: { projectId: string }): Promise<{ seconds: number; textBytes: number }> {
+async function bare(
+  { databaseUrl, folder }: Bench,
+  { projectId }: { projectId: string },
+): Promise<{ seconds: number; textBytes: number }> {
   const csv = join(folder, 'bare.csv')
   const parquet = join(folder, 'bare.parquet')
   const client = new pg.Client({ connectionString: databaseUrl })
@@ -144,14 +177,19 @@ async function bare({ databaseUrl, folder }: Bench, { projectId }: { projectId: 
     end_time, status, parent_run_id is null, dotted_order, run_trace_tier(workspace_id, id, trace_id), inputs, outputs, error, extra, events, tags,
     run_feedback_stats(workspace_id, id), total_tokens, prompt_tokens, completion_tokens, total_cost, prompt_cost, completion_cost, first_token_time`
   await pipeline(
-    client.query(copyTo(`copy (select ${columns} from runs where session_id = '${projectId}' order by start_time, id) to stdout with (format csv)`)),
+    client.query(
+      copyTo(
+        `copy (select ${columns} from runs where session_id = '${projectId}' order by start_time, id) to stdout with (format csv)`,
+      ),
+    ),
     createWriteStream(csv, { highWaterMark: 1024 * 1024 }),
   )
   const instance = await DuckDBInstance.create(':memory:', { memory_limit: '512MB' })
   const connection = await instance.connect()
   const names = Array.from({ length: 29 }, (_, index) => `'c${index}': 'VARCHAR'`).join(', ')
   const bounds = largeRows > 0 ? ', max_line_size = 16000000, buffer_size = 32000000, parallel = false' : ''
-  await connection.run(`copy (select * from read_csv('${csv}', auto_detect = false, header = false, delim = ',', quote = '"', escape = '"', columns = {${names}}${bounds}))
+  await connection.run(`copy (select * from read_csv('${csv}', auto_detect = false, header = false,
+    delim = ',', quote = '"', escape = '"', columns = {${names}}${bounds}))
     to '${parquet}' (format parquet, compression zstd, row_group_size 10000)`)
   connection.closeSync()
   instance.closeSync()
@@ -161,19 +199,36 @@ async function bare({ databaseUrl, folder }: Bench, { projectId }: { projectId: 
 }
 
 /** The platform's own export, by its workers, to the end. */
-async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: string; projectId: string }, { days }: { days: number }) {
+async function whole(
+  bench: Bench,
+  { workspaceId, projectId }: { workspaceId: string; projectId: string },
+  { days }: { days: number },
+) {
   const { db, databaseUrl, folder, port, rows } = bench
   if (days > 1) {
-    await sql`update runs set start_time = start_time + interval '1 day' * (abs(hashtext(id::text)) % ${days}::int) where session_id = ${projectId}`.execute(db)
+    await sql`update runs set start_time = start_time + interval '1 day' * (abs(hashtext(id::text)) % ${days}::int) where session_id = ${projectId}`.execute(
+      db,
+    )
     await sql.raw('vacuum analyze runs').execute(db)
   }
   const destinationId = randomUUID()
   const secretBox = createSecretBox(Buffer.alloc(32, 1))
-  const credentials = [{ name: 'access_key_id', value: 'bench' }, { name: 'secret_access_key', value: 'bench' }]
+  const credentials = [
+    { name: 'access_key_id', value: 'bench' },
+    { name: 'secret_access_key', value: 'bench' },
+  ]
   const config = { bucket_name: 'bench', prefix: '', endpoint_url: `http://127.0.0.1:${port}`, include_bucket_in_prefix: false }
   await db
     .insertInto('export_destinations')
-    .values({ id: destinationId, workspace_id: workspaceId, destination_type: 's3', display_name: 'bench', config: JSON.stringify(config), credentials: secretBox.seal(credentials, destinationId), credentials_keys: '[]' })
+    .values({
+      id: destinationId,
+      workspace_id: workspaceId,
+      destination_type: 's3',
+      display_name: 'bench',
+      config: JSON.stringify(config),
+      credentials: secretBox.seal(credentials, destinationId),
+      credentials_keys: '[]',
+    })
     .execute()
   const memory: number[] = []
   const metrics = createExportMetrics()
@@ -211,10 +266,18 @@ async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: st
     }),
   )
   for (;;) {
-    const { status } = await db.selectFrom('bulk_exports').select('status').where('id', '=', id ?? '').executeTakeFirstOrThrow()
+    const { status } = await db
+      .selectFrom('bulk_exports')
+      .select('status')
+      .where('id', '=', id ?? '')
+      .executeTakeFirstOrThrow()
     if (status === 'COMPLETED') break
     if (status !== 'CREATED' && status !== 'RUNNING') {
-      const runs = await db.selectFrom('bulk_export_runs').select('errors').where('export_id', '=', id ?? '').execute()
+      const runs = await db
+        .selectFrom('bulk_export_runs')
+        .select('errors')
+        .where('export_id', '=', id ?? '')
+        .execute()
       throw new Error(`the export is ${status}: ${JSON.stringify(runs)}`)
     }
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -222,10 +285,21 @@ async function whole(bench: Bench, { workspaceId, projectId }: { workspaceId: st
   const seconds = (performance.now() - began) / 1000
   clearInterval(watch)
   await workers.stop()
-  const runs = await db.selectFrom('bulk_export_runs').select('rows_written').where('export_id', '=', id ?? '').execute()
+  const runs = await db
+    .selectFrom('bulk_export_runs')
+    .select('rows_written')
+    .where('export_id', '=', id ?? '')
+    .execute()
   const written = runs.reduce((sum, run) => sum + Number(run.rows_written), 0)
   if (written !== rows) throw new Error(`the export has ${written} rows of ${rows}`)
-  if (process.env['BENCH_VERBOSE']) console.log(metrics.renderMetrics().split('\n').filter((line) => line.includes('seconds_total{')).join('\n'))
+  if (process.env['BENCH_VERBOSE'])
+    console.log(
+      metrics
+        .renderMetrics()
+        .split('\n')
+        .filter((line) => line.includes('seconds_total{'))
+        .join('\n'),
+    )
   return { seconds, peak: Math.max(...memory), memory }
 }
 
@@ -235,7 +309,11 @@ function residentMegabytes(before: number): number {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('writer-process.ts')) continue
-      if (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes(`) S ${process.pid} `) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(`) R ${process.pid} `)) continue
+      if (
+        !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(`) S ${process.pid} `) &&
+        !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(`) R ${process.pid} `)
+      )
+        continue
       bytes += Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024
     } catch {
       // It has ended meanwhile.
@@ -257,7 +335,8 @@ function serveBucket(): void {
     request.on('end', () => {
       const upload = url.searchParams.get('uploadId')
       response.setHeader('etag', '"bench"')
-      if (request.method === 'POST' && upload === null) return response.end(`<InitiateMultipartUploadResult><UploadId>${url.pathname}</UploadId></InitiateMultipartUploadResult>`)
+      if (request.method === 'POST' && upload === null)
+        return response.end(`<InitiateMultipartUploadResult><UploadId>${url.pathname}</UploadId></InitiateMultipartUploadResult>`)
       if (request.method === 'POST') {
         sizesOf.set(url.pathname, uploads.get(url.pathname) ?? 0)
         return response.end('<CompleteMultipartUploadResult><ETag>"bench"</ETag></CompleteMultipartUploadResult>')

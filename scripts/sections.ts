@@ -25,10 +25,11 @@ function outputs(): string {
 
 const STATUS_MEANINGS: Record<Status, string> = {
   deployed: 'The revision that this step made serves; with `wait: false`, the control plane has accepted it.',
-  unchanged: '`skip-unchanged` found that the serving revision already has this commit or image.',
+  unchanged: '`skip-unchanged` found that the serving revision already has this commit or image; or the schedule is there already.',
   planned: '`dry-run` printed what would change.',
+  exported: 'The export of `mode: export` is complete; accepted, with `export-wait: false` or a schedule. After a deploy: `deployed`.',
   failed: 'The step could not do what was asked; [`error-code`](#output-error-code) says why.',
-  'timed-out': 'The revision did not reach its end within [`timeout`](#input-timeout).',
+  'timed-out': 'The revision did not reach its end within [`timeout`](#input-timeout), or the export its own.',
   cancelled: 'The workflow was cancelled while the step ran.',
   superseded: 'A newer revision of the same deployment took the place of this one.',
 }

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 /** One kind of request: what the next one is. */
 export interface Load {
   readonly name: string
-  readonly next: () => { method: string; path: string; body?: string }
+  readonly next: () => { method: string; path: string; body?: string; headers?: Record<string, string> }
 }
 
 /** What was seen of one kind of request. Milliseconds. */
@@ -39,7 +39,8 @@ export async function measure({
   const worker = async () => {
     while (performance.now() < end) {
       const start = performance.now()
-      await once({ url, agent, headers, ...load.next() })
+      const next = load.next()
+      await once({ url, agent, ...next, headers: { ...headers, ...next.headers } })
       times.push(performance.now() - start)
     }
   }

@@ -52,7 +52,13 @@ describe('a destination', () => {
         tenant_id: world.workspace.id,
         display_name: 'warehouse',
         destination_type: 's3',
-        config: { bucket_name: 'traces', prefix: 'here', region: null, endpoint_url: bucket.url, include_bucket_in_prefix: false },
+        config: {
+          bucket_name: 'traces',
+          prefix: 'here',
+          region: null,
+          endpoint_url: bucket.url,
+          include_bucket_in_prefix: false,
+        },
         credentials_keys: ['access_key_id', 'secret_access_key'],
       },
     })
@@ -73,7 +79,10 @@ describe('a destination', () => {
   it('needs writing', async () => {
     const world = await makeWorld()
     bucket.deny('put')
-    expect(await world.ask('POST', PATH, body())).toEqual({ status: 400, body: { detail: expect.stringMatching(/^Access denied: .*\(AccessDenied\)/) } })
+    expect(await world.ask('POST', PATH, body())).toEqual({
+      status: 400,
+      body: { detail: expect.stringMatching(/^Access denied: .*\(AccessDenied\)/) },
+    })
     expect(await count(world)).toBe(0)
   })
 
@@ -98,15 +107,29 @@ describe('a destination', () => {
 
   it('is refused by the store itself for a bucket and a key that there are not', async () => {
     const world = await makeWorld()
-    expect((await world.ask('POST', PATH, body({ bucket_name: 'nowhere' }))).body.detail).toMatch(/^Bucket is not valid: .*NoSuchBucket/)
+    expect((await world.ask('POST', PATH, body({ bucket_name: 'nowhere' }))).body.detail).toMatch(
+      /^Bucket is not valid: .*NoSuchBucket/,
+    )
     const credentials = { access_key_id: 'nobody', secret_access_key: 'x' }
-    expect((await world.ask('POST', PATH, body({}, { credentials }))).body.detail).toMatch(/^Key ID you provided does not exist: .*InvalidAccessKeyId/)
+    expect((await world.ask('POST', PATH, body({}, { credentials }))).body.detail).toMatch(
+      /^Key ID you provided does not exist: .*InvalidAccessKeyId/,
+    )
   })
 
   it.each([
-    ['a server that answers everything with a page', (server: Server) => server.on('request', (_, response) => response.end('<html>Welcome</html>'))],
-    ['a server without that path', (server: Server) => server.on('request', (_, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>'))],
-    ['a server that speaks something else', (server: Server) => server.on('connection', (socket) => socket.end('220 mail.example.com ESMTP\r\n'))],
+    [
+      'a server that answers everything with a page',
+      (server: Server) => server.on('request', (_, response) => response.end('<html>Welcome</html>')),
+    ],
+    [
+      'a server without that path',
+      (server: Server) =>
+        server.on('request', (_, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>')),
+    ],
+    [
+      'a server that speaks something else',
+      (server: Server) => server.on('connection', (socket) => socket.end('220 mail.example.com ESMTP\r\n')),
+    ],
   ])('is refused as an invalid endpoint for %s', async (_, behave) => {
     const world = await makeWorld()
     const server = createServer()
@@ -142,7 +165,10 @@ describe('a destination', () => {
     bucket.fail('put', { kind: 'answer', status: 503, code: 'SlowDown' }, 2)
     expect((await world.ask('POST', PATH, body())).status).toBe(200)
     bucket.fail('put', { kind: 'answer', status: 503, code: 'SlowDown' }, 3)
-    expect(await world.ask('POST', PATH, body())).toMatchObject({ status: 503, body: { detail: expect.stringContaining('SlowDown') } })
+    expect(await world.ask('POST', PATH, body())).toMatchObject({
+      status: 503,
+      body: { detail: expect.stringContaining('SlowDown') },
+    })
   })
 
   it('keeps its credentials encrypted, shows their names only, and opens them for itself alone', async () => {
@@ -150,7 +176,9 @@ describe('a destination', () => {
     const credentials = { access_key_id: 'S3RVER', secret_access_key: 'very-secret-value', session_token: 'passing-token' }
     const { id, credentials_keys } = await world.createDestination({ credentials })
     expect(credentials_keys).toEqual(['access_key_id', 'secret_access_key', 'session_token'])
-    const { rows } = await sql<{ text: string }>`select d::text as text from export_destinations d where id = ${id}`.execute(database.db)
+    const { rows } = await sql<{ text: string }>`select d::text as text from export_destinations d where id = ${id}`.execute(
+      database.db,
+    )
     const [row] = await database.db.selectFrom('export_destinations').selectAll().where('id', '=', id).execute()
     for (const secret of ['very-secret-value', 'passing-token', 'S3RVER']) {
       expect(rows[0]?.text).not.toContain(secret)
@@ -171,24 +199,36 @@ describe('a destination', () => {
     servers.push(server)
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
     const endpoint_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const seen = await world.ask('POST', PATH, body({ endpoint_url }, { credentials: { ...ACCESS_KEY, session_token: 'the-token' } }))
+    const seen = await world.ask(
+      'POST',
+      PATH,
+      body({ endpoint_url }, { credentials: { ...ACCESS_KEY, session_token: 'the-token' } }),
+    )
     expect(seen.status).toBe(200)
     expect(tokens).toEqual(['the-token', 'the-token'])
   })
 
-  it.each(['self_hosted', 'any'] as const)('uses the environment where the offering is %s and credentials are left out', async (offering) => {
-    const world = await makeWorld({ offering })
-    process.env['AWS_ACCESS_KEY_ID'] = 'S3RVER'
-    process.env['AWS_SECRET_ACCESS_KEY'] = 'S3RVER'
-    expect(await world.createDestination({ credentials: null })).toMatchObject({ credentials_keys: [] })
-    process.env['AWS_ACCESS_KEY_ID'] = 'nobody'
-    expect((await world.ask('POST', PATH, body({}, { credentials: undefined }))).body.detail).toMatch(/^Key ID you provided does not exist/)
-  })
+  it.each(['self_hosted', 'any'] as const)(
+    'uses the environment where the offering is %s and credentials are left out',
+    async (offering) => {
+      const world = await makeWorld({ offering })
+      process.env['AWS_ACCESS_KEY_ID'] = 'S3RVER'
+      process.env['AWS_SECRET_ACCESS_KEY'] = 'S3RVER'
+      expect(await world.createDestination({ credentials: null })).toMatchObject({ credentials_keys: [] })
+      process.env['AWS_ACCESS_KEY_ID'] = 'nobody'
+      expect((await world.ask('POST', PATH, body({}, { credentials: undefined }))).body.detail).toMatch(
+        /^Key ID you provided does not exist/,
+      )
+    },
+  )
 
   it('must have credentials in the cloud, and the answer says so', async () => {
     const world = await makeWorld({ offering: 'cloud' })
     const seen = await world.ask('POST', PATH, body({}, { credentials: undefined }))
-    expect(seen).toEqual({ status: 400, body: { detail: expect.stringMatching(/credentials are required: only self-hosted installations/) } })
+    expect(seen).toEqual({
+      status: 400,
+      body: { detail: expect.stringMatching(/credentials are required: only self-hosted installations/) },
+    })
     expect((await world.ask('POST', PATH, body())).status).toBe(200)
   })
 
@@ -197,10 +237,15 @@ describe('a destination', () => {
     const { id } = await world.createDestination()
     const stored = () => database.db.selectFrom('export_destinations').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     const wrong = { access_key_id: 'nobody', secret_access_key: 'new' }
-    expect((await world.ask('PATCH', `${PATH}/${id}`, { credentials: wrong })).body.detail).toMatch(/^Key ID you provided does not exist/)
+    expect((await world.ask('PATCH', `${PATH}/${id}`, { credentials: wrong })).body.detail).toMatch(
+      /^Key ID you provided does not exist/,
+    )
     expect(openCredentials(secretBox, await stored())).toMatchObject(ACCESS_KEY)
     const fresh = { ...ACCESS_KEY, session_token: 'fresh' }
-    expect((await world.ask('PATCH', `${PATH}/${id}`, { credentials: fresh })).body).toMatchObject({ id, credentials_keys: ['access_key_id', 'secret_access_key', 'session_token'] })
+    expect((await world.ask('PATCH', `${PATH}/${id}`, { credentials: fresh })).body).toMatchObject({
+      id,
+      credentials_keys: ['access_key_id', 'secret_access_key', 'session_token'],
+    })
     expect(openCredentials(secretBox, await stored())).toEqual(fresh)
     expect((await world.ask('PATCH', `${PATH}/${id}`, { display_name: 'x', credentials: fresh })).status).toBe(422)
   })
@@ -209,7 +254,10 @@ describe('a destination', () => {
     const world = await makeWorld()
     const { id } = await world.createDestination()
     const other = await createWorkspace(database.db)
-    for (const [method, content] of [['GET', undefined], ['PATCH', { credentials: ACCESS_KEY }]] as const) {
+    for (const [method, content] of [
+      ['GET', undefined],
+      ['PATCH', { credentials: ACCESS_KEY }],
+    ] as const) {
       expect((await world.ask(method, `${PATH}/${id}`, content, { key: other.key })).status).toBe(404)
     }
     expect((await world.ask('GET', PATH, undefined, { key: other.key })).body).toEqual([])
@@ -217,9 +265,19 @@ describe('a destination', () => {
 
   it('lists every fault of a request at once', async () => {
     const world = await makeWorld()
-    const seen = await world.ask('POST', PATH, { destination_type: 'gcs', display_name: 'a/b', config: { bucket_name: 'ab' }, credentials: { access_key_id: 'x' } })
+    const seen = await world.ask('POST', PATH, {
+      destination_type: 'gcs',
+      display_name: 'a/b',
+      config: { bucket_name: 'ab' },
+      credentials: { access_key_id: 'x' },
+    })
     expect(seen.status).toBe(422)
     const places = seen.body.detail.map(({ loc }: { loc: string[] }) => loc.join('.'))
-    expect(places).toEqual(['body.destination_type', 'body.display_name', 'body.config.bucket_name', 'body.credentials.secret_access_key'])
+    expect(places).toEqual([
+      'body.destination_type',
+      'body.display_name',
+      'body.config.bucket_name',
+      'body.credentials.secret_access_key',
+    ])
   })
 })

@@ -24,7 +24,11 @@ const worlds: ExportWorld[] = []
 const workers: KillableWorker[] = []
 
 beforeAll(async () => {
-  ;[database, bucket, spool] = await Promise.all([startTestDatabase(), startBucketServer(), mkdtemp(path.join(tmpdir(), 'kill-'))])
+  ;[database, bucket, spool] = await Promise.all([
+    startTestDatabase(),
+    startBucketServer(),
+    mkdtemp(path.join(tmpdir(), 'kill-')),
+  ])
 })
 afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.kill()))
@@ -55,7 +59,9 @@ function startWorker(world: ExportWorld, { owner, logLevel }: { owner: string; l
 /** The export's files are exactly the bucket's, and they hold exactly these runs, each once. */
 async function expectExactly(world: ExportWorld, exportId: string, ids: readonly string[]): Promise<void> {
   const runs = await world.readRuns(exportId)
-  const named = runs.flatMap((run) => run.metadata.result?.exported_files ?? []).map((file) => file.slice(bucket.bucket.length + 1))
+  const named = runs
+    .flatMap((run) => run.metadata.result?.exported_files ?? [])
+    .map((file) => file.slice(bucket.bucket.length + 1))
   expect((await bucket.keys()).filter((key) => key.includes(exportId))).toEqual(named.toSorted())
   const rows = await askDuckDb(named.map(bucket.fileOf), 'select id from read_parquet(FILES)')
   expect(rows.map((row) => String(row['id'])).toSorted()).toEqual(ids)
@@ -71,18 +77,23 @@ describe('exactly once', () => {
       const ids = await storedIds(database.db, world.projectId, START, END)
       const made: string[] = []
       const makeBoth = async () => {
-        for (const format_version of ['v1', 'v2_beta']) made.push((await world.createExport({ format_version, compression: 'snappy' })).id)
+        for (const format_version of ['v1', 'v2_beta'])
+          made.push((await world.createExport({ format_version, compression: 'snappy' })).id)
       }
       await makeBoth()
       let killedAtWork = 0
       for (let kill = 0; kill < KILLS; kill += 1) {
-        const unfinished = await Promise.all(made.slice(-2).map(async (id) => (await world.readExport(id)).status !== 'COMPLETED'))
+        const unfinished = await Promise.all(
+          made.slice(-2).map(async (id) => (await world.readExport(id)).status !== 'COMPLETED'),
+        )
         if (!unfinished.some(Boolean)) await makeBoth()
         // By turns the same name, whose runs are taken back at once, and a new one, which has to wait for the lease to end.
         const worker = startWorker(world, { owner: kill % 2 === 0 ? 'same' : `other-${kill}` })
         await worker.ready
         await sleep(Math.random() * 1500)
-        const { rows } = await sql<{ n: number }>`select count(*)::int as n from bulk_export_runs where lease_token is not null`.execute(database.db)
+        const { rows } = await sql<{
+          n: number
+        }>`select count(*)::int as n from bulk_export_runs where lease_token is not null`.execute(database.db)
         if ((rows[0]?.n ?? 0) > 0) killedAtWork += 1
         await worker.kill()
       }
@@ -137,13 +148,18 @@ describe('exactly once', () => {
       if (operation !== 'put' || !key.endsWith('.parquet')) return
       uploads += 1
       if (uploads === 2) {
-        for (const at of ['00:00:00', '23:59:59', '12:00:00']) await addRun(database.db, { ...place, start_time: `${DAY}T${at}.000001Z` })
+        for (const at of ['00:00:00', '23:59:59', '12:00:00'])
+          await addRun(database.db, { ...place, start_time: `${DAY}T${at}.000001Z` })
         bucket.fail('put', { kind: 'answer', status: 500, code: 'InternalError' }, 3)
       }
     }
     const ended = await world.run()
     expect(ended).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 300, late_rows: 3 } })
-    expect((await world.readRuns(ended.id))[0]).toMatchObject({ retry_number: 1, late_rows: 3, errors: { retry_0: expect.stringMatching(/^bucket_unavailable: /) } })
+    expect((await world.readRuns(ended.id))[0]).toMatchObject({
+      retry_number: 1,
+      late_rows: 3,
+      errors: { retry_0: expect.stringMatching(/^bucket_unavailable: /) },
+    })
     await expectExactly(world, ended.id, ids)
   })
 
@@ -162,7 +178,9 @@ describe('exactly once', () => {
   })
 
   it('ends the multipart upload of a worker that was killed', async () => {
-    const world = await makeWorld(500, { settings: { multipartAboveBytes: 1000, uploadPartBytes: 20_000, leaseMs: 800, heartbeatMs: 100 } })
+    const world = await makeWorld(500, {
+      settings: { multipartAboveBytes: 1000, uploadPartBytes: 20_000, leaseMs: 800, heartbeatMs: 100 },
+    })
     const { id } = await world.createExport({ compression: 'none' })
     const victim = startWorker(world, { owner: 'victim' })
     let parts = 0
@@ -175,11 +193,16 @@ describe('exactly once', () => {
     await expect.poll(() => victim.child.signalCode).toBe('SIGKILL')
     const [run] = await database.db.selectFrom('bulk_export_runs').select(['id', 'pending']).where('export_id', '=', id).execute()
     expect(run?.pending).toMatchObject({ rows: 500, uploadId: expect.stringMatching(/./) })
-    expect((await world.readRuns(id))[0]?.metadata.result?.pending_upload).toMatchObject({ rows_count: 500, file_path: `traces/${run?.pending?.key}` })
+    expect((await world.readRuns(id))[0]?.metadata.result?.pending_upload).toMatchObject({
+      rows_count: 500,
+      file_path: `traces/${run?.pending?.key}`,
+    })
     bucket.onRequest = null
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED' })
-    expect(bucket.requests.filter(({ operation }) => operation === 'abort-upload').map(({ key }) => key)).toEqual([run?.pending?.key])
+    expect(bucket.requests.filter(({ operation }) => operation === 'abort-upload').map(({ key }) => key)).toEqual([
+      run?.pending?.key,
+    ])
     await expectExactly(world, id, await storedIds(database.db, world.projectId, START, END))
   })
 
@@ -187,7 +210,9 @@ describe('exactly once', () => {
     const world = await makeWorld(400, { settings: { fileRows: 50 } })
     const { id } = await world.createExport()
     const first = await world.startWorkers()
-    await expect.poll(async () => (await world.readExport(id)).progress.files_exported, { timeout: 20_000, interval: 10 }).toBeGreaterThan(0)
+    await expect
+      .poll(async () => (await world.readExport(id)).progress.files_exported, { timeout: 20_000, interval: 10 })
+      .toBeGreaterThan(0)
     await first.stop()
     const [between] = await world.readRuns(id)
     expect(between).toMatchObject({ status: 'CREATED', retry_number: 0, errors: null })
@@ -212,9 +237,14 @@ describe('exactly once', () => {
     const world = await makeWorld(50, { settings: { retries: 0 } })
     const { id } = await world.createExport()
     // As if a part had been passed over.
-    await sql`update bulk_export_runs set cursor_time = ${`${DAY}T12:00:00Z`}, cursor_id = gen_random_uuid() where export_id = ${id}`.execute(database.db)
+    await sql`update bulk_export_runs set cursor_time = ${`${DAY}T12:00:00Z`}, cursor_id = gen_random_uuid() where export_id = ${id}`.execute(
+      database.db,
+    )
     await world.startWorkers()
-    expect(await world.end(id)).toMatchObject({ status: 'FAILED', status_message: expect.stringMatching(/the store has 50 rows, and only \d+ were written/) })
+    expect(await world.end(id)).toMatchObject({
+      status: 'FAILED',
+      status_message: expect.stringMatching(/the store has 50 rows, and only \d+ were written/),
+    })
   })
 
   it('keeps the order of places at one start: many runs at the same microsecond are cut by their ids', async () => {

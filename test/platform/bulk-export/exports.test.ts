@@ -29,7 +29,12 @@ async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<Exp
 
 async function tryCreate(world: ExportWorld, changes: Record<string, unknown>) {
   const { id } = await world.createDestination()
-  const base = { bulk_export_destination_id: id, session_id: world.projectId, start_time: `${DAY}T00:00:00Z`, end_time: '2026-08-20T00:00:00Z' }
+  const base = {
+    bulk_export_destination_id: id,
+    session_id: world.projectId,
+    start_time: `${DAY}T00:00:00Z`,
+    end_time: '2026-08-20T00:00:00Z',
+  }
   return world.ask('POST', BASE, { ...base, ...changes })
 }
 
@@ -57,7 +62,14 @@ describe('the record of an export', () => {
     expect(await world.readExport(made.id)).toEqual(made)
     const runs = await world.readRuns(made.id)
     expect(runs).toHaveLength(3)
-    expect(runs[0]).toMatchObject({ bulk_export_id: made.id, status: 'CREATED', retry_number: 0, errors: null, rows_exported: 0, metadata: { result: null } })
+    expect(runs[0]).toMatchObject({
+      bulk_export_id: made.id,
+      status: 'CREATED',
+      retry_number: 0,
+      errors: null,
+      rows_exported: 0,
+      metadata: { result: null },
+    })
     expect((await world.ask('GET', `${BASE}/${made.id}/runs/${runs[1]?.id}`)).body).toEqual(runs[1])
     const later = await world.createExport()
     expect((await world.ask('GET', BASE)).body.map(({ id }: { id: string }) => id)).toEqual([later.id, made.id])
@@ -71,7 +83,10 @@ describe('the record of an export', () => {
     expect((await world.readRuns(made.id))[0]?.status).toBe('Created')
     const schedule = await world.createExport({ end_time: undefined, interval_hours: 1, start_time: '2100-01-01T00:00:00Z' })
     expect(schedule.status).toBe('IntervalScheduled')
-    expect((await world.ask('GET', BASE)).body.map(({ status }: { status: string }) => status)).toEqual(['IntervalScheduled', 'Created'])
+    expect((await world.ask('GET', BASE)).body.map(({ status }: { status: string }) => status)).toEqual([
+      'IntervalScheduled',
+      'Created',
+    ])
     expect((await world.ask('PATCH', `${BASE}/${made.id}`, { status: 'Cancelled' })).body.status).toBe('Cancelled')
     expect((await world.readRuns(made.id))[0]?.status).toBe('Cancelled')
   })
@@ -102,14 +117,20 @@ describe('creating an export', () => {
     const seen = await tryCreate(world, changes)
     expect(seen.status).toBe(422)
     expect(seen.body.detail).toHaveLength(1)
-    expect(seen.body.detail[0].loc).toEqual(['body', ...place.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part))])
+    expect(seen.body.detail[0].loc).toEqual([
+      'body',
+      ...place.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part)),
+    ])
     expect(seen.body.detail[0].msg).toContain(message)
   })
 
   it.each([1, 168])('takes %i as interval_hours', async (interval_hours) => {
     const world = await makeWorld()
     const seen = await tryCreate(world, { end_time: undefined, interval_hours, export_fields: ['id'] })
-    expect(seen).toMatchObject({ status: 200, body: { status: 'INTERVAL_SCHEDULED', end_time: null, interval_hours, export_fields: ['id'] } })
+    expect(seen).toMatchObject({
+      status: 200,
+      body: { status: 'INTERVAL_SCHEDULED', end_time: null, interval_hours, export_fields: ['id'] },
+    })
     expect(await world.readRuns(seen.body.id)).toEqual([])
   })
 
@@ -117,7 +138,11 @@ describe('creating an export', () => {
     const world = await makeWorld()
     const other = await makeWorld()
     const { id } = await other.createDestination()
-    for (const changes of [{ bulk_export_destination_id: id }, { bulk_export_destination_id: randomUUID() }, { session_id: other.projectId }]) {
+    for (const changes of [
+      { bulk_export_destination_id: id },
+      { bulk_export_destination_id: randomUUID() },
+      { session_id: other.projectId },
+    ]) {
       expect((await tryCreate(world, changes)).status).toBe(404)
     }
   })
@@ -125,9 +150,18 @@ describe('creating an export', () => {
   it('is refused to the developer plan, with the reason', async () => {
     const world = await makeWorld({ plan: 'developer' })
     const reason = "Bulk export is available on the Plus and Enterprise plans only; this workspace has the plan 'developer'."
-    const body = { bulk_export_destination_id: randomUUID(), session_id: world.projectId, start_time: `${DAY}T00:00:00Z`, end_time: '2026-08-20T00:00:00Z' }
+    const body = {
+      bulk_export_destination_id: randomUUID(),
+      session_id: world.projectId,
+      start_time: `${DAY}T00:00:00Z`,
+      end_time: '2026-08-20T00:00:00Z',
+    }
     expect(await world.ask('POST', BASE, body)).toEqual({ status: 403, body: { detail: reason } })
-    const destination = { display_name: 'x', config: { bucket_name: 'traces', endpoint_url: bucket.url }, credentials: ACCESS_KEY }
+    const destination = {
+      display_name: 'x',
+      config: { bucket_name: 'traces', endpoint_url: bucket.url },
+      credentials: ACCESS_KEY,
+    }
     expect(await world.ask('POST', `${BASE}/destinations`, destination)).toEqual({ status: 403, body: { detail: reason } })
     expect(bucket.requests).toEqual([])
     const plus = await makeWorld({ plan: 'plus' })
@@ -138,7 +172,10 @@ describe('creating an export', () => {
     const world = await makeWorld({ settings: { creationsAnHour: 4, schedulesMax: 2 } })
     const scheduled = { end_time: undefined, interval_hours: 1, start_time: '2100-01-01T00:00:00Z' }
     for (let turn = 0; turn < 2; turn += 1) expect((await tryCreate(world, scheduled)).status).toBe(200)
-    expect(await tryCreate(world, scheduled)).toMatchObject({ status: 429, body: { detail: expect.stringMatching(/Too many schedules.*2 active/) } })
+    expect(await tryCreate(world, scheduled)).toMatchObject({
+      status: 429,
+      body: { detail: expect.stringMatching(/Too many schedules.*2 active/) },
+    })
     const rest = await Promise.all(Array.from({ length: 6 }, () => tryCreate(world, {})))
     expect(rest.map(({ status }) => status).toSorted()).toEqual([200, 200, 429, 429, 429, 429])
     world.clock.move(3_601_000)
@@ -175,20 +212,30 @@ describe('cancelling an export', () => {
   it('is the only change there is', async () => {
     const world = await makeWorld()
     const { id } = await world.createExport()
-    for (const status of ['Completed', 'RUNNING', '', 5]) expect((await world.ask('PATCH', `${BASE}/${id}`, { status })).status).toBe(422)
+    for (const status of ['Completed', 'RUNNING', '', 5])
+      expect((await world.ask('PATCH', `${BASE}/${id}`, { status })).status).toBe(422)
     expect((await world.readExport(id)).status).toBe('CREATED')
   })
 
   it('does nothing to an export that has ended: final states are final', async () => {
     const world = await makeWorld()
     const ended = await world.run()
-    expect(await world.ask('PATCH', `${BASE}/${ended.id}`, { status: 'Cancelled' })).toMatchObject({ status: 409, body: { detail: expect.stringContaining('COMPLETED') } })
+    expect(await world.ask('PATCH', `${BASE}/${ended.id}`, { status: 'Cancelled' })).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining('COMPLETED') },
+    })
     expect(await world.readExport(ended.id)).toEqual(ended)
   })
 
   it('ends the work: nothing is stored afterwards, and no file stays that counts nowhere', async () => {
     const world = await makeWorld({ settings: { fileRows: 50 } })
-    await fillRuns(database.db, { workspaceId: world.workspace.id, projectId: world.projectId, count: 1000, start: `${DAY}T00:00:00Z`, end: `${DAY}T20:00:00Z` })
+    await fillRuns(database.db, {
+      workspaceId: world.workspace.id,
+      projectId: world.projectId,
+      count: 1000,
+      start: `${DAY}T00:00:00Z`,
+      end: `${DAY}T20:00:00Z`,
+    })
     const { id } = await world.createExport()
     let uploads = 0
     bucket.onRequest = async (operation, key) => {

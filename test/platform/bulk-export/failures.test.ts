@@ -29,12 +29,21 @@ afterAll(async () => {
 async function makeWorld(count: number, options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
   const world = await createExportWorld({ database, bucket, ...options })
   worlds.push(world)
-  if (count > 0) await fillRuns(database.db, { workspaceId: world.workspace.id, projectId: world.projectId, count, start: START, end: `${DAY}T20:00:00Z` })
+  if (count > 0)
+    await fillRuns(database.db, {
+      workspaceId: world.workspace.id,
+      projectId: world.projectId,
+      count,
+      start: START,
+      end: `${DAY}T20:00:00Z`,
+    })
   return world
 }
 
 async function exportedIds(world: ExportWorld, exportId: string): Promise<string[]> {
-  const files = (await world.readRuns(exportId)).flatMap((run) => run.metadata.result?.exported_files ?? []).map((file) => bucket.fileOf(file.slice(7)))
+  const files = (await world.readRuns(exportId))
+    .flatMap((run) => run.metadata.result?.exported_files ?? [])
+    .map((file) => bucket.fileOf(file.slice(7)))
   expect((await bucket.keys()).filter((key) => key.includes(exportId)).map(bucket.fileOf)).toEqual(files.toSorted())
   const rows = await askDuckDb(files, 'select id from read_parquet(FILES)')
   return rows.map((row) => String(row['id'])).toSorted()
@@ -72,7 +81,8 @@ describe('what passes by itself', () => {
         // The client repeats a request by itself: three times and one more reach the attempt.
         bucket.fail(operation, fault, 4)
         const ended = await world.end(id)
-        if (ended.status !== 'COMPLETED' || (await exportedIds(world, id)).join() !== stored.join()) failures.push(`${operation} ${name}: ${JSON.stringify(ended)}`)
+        if (ended.status !== 'COMPLETED' || (await exportedIds(world, id)).join() !== stored.join())
+          failures.push(`${operation} ${name}: ${JSON.stringify(ended)}`)
         bucket.clear()
       }
       await workers.stop()
@@ -86,7 +96,10 @@ describe('what passes by itself', () => {
     bucket.fail('put', error('InternalError', 500), 1000)
     await world.startWorkers()
     const ended = await world.end(id)
-    expect(ended).toMatchObject({ status: 'FAILED', status_message: expect.stringMatching(/2026-08-19 failed: bucket_unavailable: .*InternalError/) })
+    expect(ended).toMatchObject({
+      status: 'FAILED',
+      status_message: expect.stringMatching(/2026-08-19 failed: bucket_unavailable: .*InternalError/),
+    })
     const [run] = await world.readRuns(id)
     expect(run).toMatchObject({ status: 'FAILED', retry_number: 3, rows_exported: 0 })
     expect(Object.keys(run?.errors ?? {})).toEqual(['retry_0', 'retry_1', 'retry_2', 'retry_3'])
@@ -101,7 +114,9 @@ describe('what passes by itself', () => {
     bucket.fail('put', { kind: 'cut', bytes: 1000 }, 1)
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED' })
-    expect((await world.readRuns(id))[0]?.errors).toEqual({ retry_0: expect.stringMatching(/the bucket has 1000 bytes of a file of \d+/) })
+    expect((await world.readRuns(id))[0]?.errors).toEqual({
+      retry_0: expect.stringMatching(/the bucket has 1000 bytes of a file of \d+/),
+    })
     expect(await exportedIds(world, id)).toEqual(await storedIds(database.db, world.projectId, START, END))
   })
 
@@ -129,7 +144,9 @@ describe('what does not pass', () => {
     expect(await world.end(id)).toMatchObject({ status: 'FAILED' })
     const [run] = await world.readRuns(id)
     expect(run).toMatchObject({ status: 'FAILED', retry_number: 0 })
-    expect(run?.errors).toEqual({ retry_0: expect.stringMatching(new RegExp(`^destination: ${word}: .*fix the destination and create a new export$`)) })
+    expect(run?.errors).toEqual({
+      retry_0: expect.stringMatching(new RegExp(`^destination: ${word}: .*fix the destination and create a new export$`)),
+    })
   })
 
   it('is a destination that was deleted', async () => {
@@ -139,7 +156,11 @@ describe('what does not pass', () => {
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'FAILED' })
     const [run] = await world.readRuns(id)
-    expect(run).toMatchObject({ status: 'FAILED', retry_number: 0, errors: { retry_0: expect.stringMatching(/^destination_deleted: .*recreate the destination/) } })
+    expect(run).toMatchObject({
+      status: 'FAILED',
+      retry_number: 0,
+      errors: { retry_0: expect.stringMatching(/^destination_deleted: .*recreate the destination/) },
+    })
   })
 
   it('ends the other runs of the export with it, and what is in the bucket already stays in the record', async () => {
@@ -159,17 +180,19 @@ describe('what does not pass', () => {
     expect((await world.readRuns(id)).map(({ status }) => status)).toEqual(['COMPLETED', 'FAILED', 'CANCELLED'])
   })
 
-  it.each([['put only', ['delete', 'head', 'get', 'abort-upload']], ['no delete', ['delete']], ['no read', ['head', 'get']], ['no abort', ['abort-upload']]] as [string, Operation[]][])(
-    'leaves an export unharmed with the permissions: %s',
-    async (_, denied) => {
-      const world = await makeWorld(60, { settings: { multipartAboveBytes: 10, uploadPartBytes: 5000 } })
-      bucket.deny(...denied)
-      bucket.fail('upload-part', error('InternalError', 500), 3)
-      const ended = await world.run({ compression: 'none' })
-      expect(ended).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 60 } })
-      expect(await exportedIds(world, ended.id)).toEqual(await storedIds(database.db, world.projectId, START, END))
-    },
-  )
+  it.each([
+    ['put only', ['delete', 'head', 'get', 'abort-upload']],
+    ['no delete', ['delete']],
+    ['no read', ['head', 'get']],
+    ['no abort', ['abort-upload']],
+  ] as [string, Operation[]][])('leaves an export unharmed with the permissions: %s', async (_, denied) => {
+    const world = await makeWorld(60, { settings: { multipartAboveBytes: 10, uploadPartBytes: 5000 } })
+    bucket.deny(...denied)
+    bucket.fail('upload-part', error('InternalError', 500), 3)
+    const ended = await world.run({ compression: 'none' })
+    expect(ended).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 60 } })
+    expect(await exportedIds(world, ended.id)).toEqual(await storedIds(database.db, world.projectId, START, END))
+  })
 })
 
 describe('a processing error', () => {
@@ -200,7 +223,9 @@ describe('limits of time', () => {
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 200 } })
     const [run] = await world.readRuns(id)
-    expect(run?.errors?.['retry_0']).toMatch(/^run_timeout: the time limit of one run, 2.5 s, passed; if it persists, narrow the date range/)
+    expect(run?.errors?.['retry_0']).toMatch(
+      /^run_timeout: the time limit of one run, 2.5 s, passed; if it persists, narrow the date range/,
+    )
     expect(uploads).toBe(3)
   })
 
@@ -209,13 +234,18 @@ describe('limits of time', () => {
     const { id } = await world.createExport({ end_time: '2026-08-21T00:00:00Z' })
     bucket.fail('put', { kind: 'silence' }, 10)
     await world.startWorkers()
-    await expect.poll(() => bucket.requests.filter(({ key }) => key.endsWith('.parquet')).length, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect
+      .poll(() => bucket.requests.filter(({ key }) => key.endsWith('.parquet')).length, { timeout: 20_000 })
+      .toBeGreaterThan(0)
     world.clock.move(71.9 * 3_600_000)
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect((await world.readExport(id)).status).toBe('RUNNING')
     world.clock.move(0.2 * 3_600_000)
     const ended = await world.end(id)
-    expect(ended).toMatchObject({ status: 'TIMEDOUT', status_message: expect.stringContaining('the time limit of an export, 72 h, passed') })
+    expect(ended).toMatchObject({
+      status: 'TIMEDOUT',
+      status_message: expect.stringContaining('the time limit of an export, 72 h, passed'),
+    })
     const runs = await world.readRuns(id)
     expect(runs.map(({ status }) => status)).toContain('TIMEDOUT')
     expect(runs[0]?.errors).toEqual({ retry_0: expect.stringMatching(/^export_timeout: /) })
@@ -228,7 +258,11 @@ describe('a worker that is lost', () => {
   it('costs no retry, but a run that loses them again and again without getting on fails', async () => {
     const world = await makeWorld(10, { settings: { lossesMax: 2 } })
     const { id } = await world.createExport()
-    for (const [losses, status] of [[1, 'CREATED'], [2, 'CREATED'], [3, 'FAILED']] as const) {
+    for (const [losses, status] of [
+      [1, 'CREATED'],
+      [2, 'CREATED'],
+      [3, 'FAILED'],
+    ] as const) {
       await sql`update bulk_exports set status = 'RUNNING' where id = ${id}`.execute(database.db)
       await sql`update bulk_export_runs set status = 'RUNNING', lease_owner = 'gone', lease_token = gen_random_uuid(),
         lease_expires_at = now() + interval '1 hour' where export_id = ${id}`.execute(database.db)
@@ -236,7 +270,10 @@ describe('a worker that is lost', () => {
       const [run] = await database.db.selectFrom('bulk_export_runs').selectAll().where('export_id', '=', id).execute()
       expect(run).toMatchObject({ status, losses, retry_number: 0 })
     }
-    expect(await world.readExport(id)).toMatchObject({ status: 'FAILED', status_message: expect.stringContaining('its worker was lost 3 times') })
+    expect(await world.readExport(id)).toMatchObject({
+      status: 'FAILED',
+      status_message: expect.stringContaining('its worker was lost 3 times'),
+    })
     expect((await world.readRuns(id))[0]?.errors).toEqual({ retry_0: expect.stringContaining('was lost 3 times') })
   })
 })

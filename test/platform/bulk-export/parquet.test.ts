@@ -45,7 +45,9 @@ const fill = (world: ExportWorld, count: number, more: { textBytes?: number } = 
 /** Files of an export that has completed, as the record names them; the bucket has these and no others. */
 async function filesOf(world: ExportWorld, exportId: string): Promise<string[]> {
   const runs = await world.readRuns(exportId)
-  const named = runs.flatMap((run) => run.metadata.result?.exported_files ?? []).map((file) => file.slice(bucket.bucket.length + 1))
+  const named = runs
+    .flatMap((run) => run.metadata.result?.exported_files ?? [])
+    .map((file) => file.slice(bucket.bucket.length + 1))
   const keys = await bucket.keys()
   expect(keys.filter((key) => key.includes(exportId))).toEqual(named.toSorted())
   return named.map((key) => bucket.fileOf(key))
@@ -54,45 +56,66 @@ async function filesOf(world: ExportWorld, exportId: string): Promise<string[]> 
 const byId = (rows: readonly Row[]) => new Map(rows.map((row) => [String(row['id']), normalise(row)]))
 
 describe('an export', () => {
-  it.each(['v1', 'v2_beta'])('in %s is equal to the store, row for row and field for field, to two readers', async (format_version) => {
-    const world = await makeWorld({ settings: { fileRows: 300, groupRows: 100 } })
-    await fill(world, 1000)
-    const place = { workspace_id: world.workspace.id, session_id: world.projectId }
-    const nasty = [
-      { error: '\u0001quote\u0001 \u0002delimiter\u0002\r\nand lines\n', name: '\\N' },
-      { error: '', name: '', inputs: '""', tags: ['\\N', '', '\\.', 'a,b', "it's"] },
-      { inputs: JSON.stringify({ deep: '\\"\\n\u2028', nul: '\u0000' }).replaceAll('\\u0000', ''), outputs: '[1e400, -0, 1.50]', error: '\\.' },
-      { end_time: '9999-12-31T23:59:59.999999Z', total_cost: '123456789.5', total_tokens: '9007199254740993' },
-      { reference_example_id: world.projectId, dotted_order: null, name: '\u{1F600}'.repeat(50) },
-    ]
-    for (const [index, columns] of nasty.entries()) await addRun(database.db, { ...place, start_time: `${DAY}T12:00:00.00000${index}Z`, ...columns })
-    const stored = await storedRuns(database.db, world.projectId)
-    const [first, second] = [...stored.keys()]
-    await sql`insert into feedback (workspace_id, id, run_id, key, score, value) values
-      (${world.workspace.id}, gen_random_uuid(), ${first}, 'kind', 0.5, '"good"'), (${world.workspace.id}, gen_random_uuid(), ${second}, 'kind', 1, null)`.execute(database.db)
-    const expected = new Map([...(await storedRuns(database.db, world.projectId))].map(([id, row]) => [id, comparable(row)]))
-    if (format_version === 'v1') {
-      // A nanosecond since 1970 does not reach the year 9999.
-      for (const row of expected.values()) if (String(row['end_time']).length > 16) row['end_time'] = null
-    }
+  it.each(['v1', 'v2_beta'])(
+    'in %s is equal to the store, row for row and field for field, to two readers',
+    async (format_version) => {
+      const world = await makeWorld({ settings: { fileRows: 300, groupRows: 100 } })
+      await fill(world, 1000)
+      const place = { workspace_id: world.workspace.id, session_id: world.projectId }
+      const nasty = [
+        { error: '\u0001quote\u0001 \u0002delimiter\u0002\r\nand lines\n', name: '\\N' },
+        { error: '', name: '', inputs: '""', tags: ['\\N', '', '\\.', 'a,b', "it's"] },
+        {
+          inputs: JSON.stringify({ deep: '\\"\\n\u2028', nul: '\u0000' }).replaceAll('\\u0000', ''),
+          outputs: '[1e400, -0, 1.50]',
+          error: '\\.',
+        },
+        { end_time: '9999-12-31T23:59:59.999999Z', total_cost: '123456789.5', total_tokens: '9007199254740993' },
+        { reference_example_id: world.projectId, dotted_order: null, name: '\u{1F600}'.repeat(50) },
+      ]
+      for (const [index, columns] of nasty.entries())
+        await addRun(database.db, { ...place, start_time: `${DAY}T12:00:00.00000${index}Z`, ...columns })
+      const stored = await storedRuns(database.db, world.projectId)
+      const [first, second] = [...stored.keys()]
+      await sql`insert into feedback (workspace_id, id, run_id, key, score, value) values
+      (${world.workspace.id}, gen_random_uuid(), ${first}, 'kind', 0.5, '"good"'),
+      (${world.workspace.id}, gen_random_uuid(), ${second}, 'kind', 1, null)`.execute(
+        database.db,
+      )
+      const expected = new Map([...(await storedRuns(database.db, world.projectId))].map(([id, row]) => [id, comparable(row)]))
+      if (format_version === 'v1') {
+        // A nanosecond since 1970 does not reach the year 9999.
+        for (const row of expected.values()) if (String(row['end_time']).length > 16) row['end_time'] = null
+      }
 
-    const ended = await world.run({ format_version })
-    expect(ended).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 1005, runs_done: 1, estimated_seconds_left: 0 } })
-    const files = await filesOf(world, ended.id)
-    expect(files.length).toBe(4)
-    const columns = EXPORTABLE_FIELDS.map((field) => (field.endsWith('_time') ? `epoch_us(${field}) as ${field}` : field === 'total_cost' ? `${field}::VARCHAR as ${field}` : field))
-    const duck = await askDuckDb(files, `select ${columns.join(', ')} from read_parquet(FILES)`)
-    expect(duck.length).toBe(1005)
-    const fromDuck = byId(duck.map((row) => ({ ...row, ...epochs(row) })))
-    for (const [id, row] of expected) expect(fromDuck.get(id)).toEqual(row)
+      const ended = await world.run({ format_version })
+      expect(ended).toMatchObject({
+        status: 'COMPLETED',
+        progress: { rows_exported: 1005, runs_done: 1, estimated_seconds_left: 0 },
+      })
+      const files = await filesOf(world, ended.id)
+      expect(files.length).toBe(4)
+      const columns = EXPORTABLE_FIELDS.map((field) =>
+        field.endsWith('_time')
+          ? `epoch_us(${field}) as ${field}`
+          : field === 'total_cost'
+            ? `${field}::VARCHAR as ${field}`
+            : field,
+      )
+      const duck = await askDuckDb(files, `select ${columns.join(', ')} from read_parquet(FILES)`)
+      expect(duck.length).toBe(1005)
+      const fromDuck = byId(duck.map((row) => ({ ...row, ...epochs(row) })))
+      for (const [id, row] of expected) expect(fromDuck.get(id)).toEqual(row)
 
-    const rows: Row[] = []
-    for (const file of files) rows.push(...(await readWithHyparquet(file)))
-    expect(rows.length).toBe(1005)
-    const fromHyparquet = byId(rows)
-    for (const [id, row] of expected) expect(toMilliseconds(fromHyparquet.get(id) ?? {})).toEqual(toMilliseconds(withParsedJson(row, format_version)))
-    for (const file of files) expect(Object.keys((await describeFile(file)).columns)).toEqual([...EXPORTABLE_FIELDS])
-  })
+      const rows: Row[] = []
+      for (const file of files) rows.push(...(await readWithHyparquet(file)))
+      expect(rows.length).toBe(1005)
+      const fromHyparquet = byId(rows)
+      for (const [id, row] of expected)
+        expect(toMilliseconds(fromHyparquet.get(id) ?? {})).toEqual(toMilliseconds(withParsedJson(row, format_version)))
+      for (const file of files) expect(Object.keys((await describeFile(file)).columns)).toEqual([...EXPORTABLE_FIELDS])
+    },
+  )
 
   it('has in v1 the types of the hosted service, and in v2_beta richer ones', async () => {
     const world = await makeWorld()
@@ -137,7 +160,9 @@ describe('an export', () => {
         const { id } = await world.createExport({ export_fields, format_version })
         expect(await world.end(id)).toMatchObject({ status: 'COMPLETED', export_fields })
         const [file = ''] = await filesOf(world, id)
-        expect(Object.keys((await describeFile(file)).columns)).toEqual(EXPORTABLE_FIELDS.filter((field) => export_fields.includes(field)))
+        expect(Object.keys((await describeFile(file)).columns)).toEqual(
+          EXPORTABLE_FIELDS.filter((field) => export_fields.includes(field)),
+        )
         expect(await readWithHyparquet(file)).toHaveLength(20)
       }),
       { numRuns: 6 },
@@ -175,14 +200,26 @@ describe('an export', () => {
   it('lies in the Hive layout, one day a run, and windows hold their start and not their end', async () => {
     const world = await makeWorld()
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
-    const times = ['2026-08-18T23:59:59.999999Z', '2026-08-19T00:00:00Z', '2026-08-19T23:59:59.999999Z', '2026-08-20T00:00:00Z', '2026-08-20T09:59:59.999999Z', '2026-08-20T10:00:00Z']
+    const times = [
+      '2026-08-18T23:59:59.999999Z',
+      '2026-08-19T00:00:00Z',
+      '2026-08-19T23:59:59.999999Z',
+      '2026-08-20T00:00:00Z',
+      '2026-08-20T09:59:59.999999Z',
+      '2026-08-20T10:00:00Z',
+    ]
     for (const start_time of times) await addRun(database.db, { ...place, start_time })
     const range = { start_time: '2026-08-19T00:00:00Z', end_time: '2026-08-20T10:00:00Z' }
     const ended = await world.run({ ...range, format_version: 'v2_beta' })
     expect(ended.progress).toMatchObject({ rows_exported: 4, runs_total: 2 })
     const files = await filesOf(world, ended.id)
-    const days = await askDuckDb(files, `select resource, year, month, day, count(*) as n from read_parquet(FILES, hive_partitioning = true) group by all order by day`)
-    expect(days.map((row) => [row['resource'], Number(row['year']), Number(row['month']), Number(row['day']), Number(row['n'])])).toEqual([
+    const days = await askDuckDb(
+      files,
+      `select resource, year, month, day, count(*) as n from read_parquet(FILES, hive_partitioning = true) group by all order by day`,
+    )
+    expect(
+      days.map((row) => [row['resource'], Number(row['year']), Number(row['month']), Number(row['day']), Number(row['n'])]),
+    ).toEqual([
       ['runs', 2026, 8, 19, 2],
       ['runs', 2026, 8, 20, 2],
     ])
@@ -207,11 +244,21 @@ describe('an export', () => {
   })
 
   it('has files and row groups of a bounded size, also with very large rows among small ones', async () => {
-    const settings = { fileTextBytes: 4 * 1024 * 1024, groupTextBytes: 512 * 1024, fileRows: 10_000, multipartAboveBytes: 1024 * 1024, uploadPartBytes: 5 * 1024 * 1024 }
+    const settings = {
+      fileTextBytes: 4 * 1024 * 1024,
+      groupTextBytes: 512 * 1024,
+      fileRows: 10_000,
+      multipartAboveBytes: 1024 * 1024,
+      uploadPartBytes: 5 * 1024 * 1024,
+    }
     const world = await makeWorld({ settings })
     await fill(world, 4000, { textBytes: 3000 })
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
-    const large = await addRun(database.db, { ...place, start_time: `${DAY}T05:00:00Z`, inputs: JSON.stringify({ text: 'x\u0001'.repeat(5_000_000) }) })
+    const large = await addRun(database.db, {
+      ...place,
+      start_time: `${DAY}T05:00:00Z`,
+      inputs: JSON.stringify({ text: 'x\u0001'.repeat(5_000_000) }),
+    })
     const ended = await world.run({ format_version: 'v2_beta', compression: 'none' })
     expect(ended).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 4001 } })
     const files = await filesOf(world, ended.id)
@@ -222,7 +269,10 @@ describe('an export', () => {
       const [found] = await askDuckDb([file], `select count(*)::INT as n from read_parquet(FILES) where id = '${large}'`)
       if (Number(found?.['n']) === 0) expect((await stat(file)).size).toBeLessThan(6 * 1024 * 1024)
     }
-    const [sums] = await askDuckDb(files, 'select count(distinct id)::INT as ids, max(length(inputs::VARCHAR))::INT as longest from read_parquet(FILES)')
+    const [sums] = await askDuckDb(
+      files,
+      'select count(distinct id)::INT as ids, max(length(inputs::VARCHAR))::INT as longest from read_parquet(FILES)',
+    )
     expect(sums?.['ids']).toBe(4001)
     expect(Number(sums?.['longest'])).toBeGreaterThan(10_000_000)
   })
@@ -230,7 +280,9 @@ describe('an export', () => {
 
 /** DuckDB was asked for microseconds. */
 function epochs(row: Row): Row {
-  return Object.fromEntries(['start_time', 'end_time', 'first_token_time'].map((name) => [name, row[name] === null ? null : BigInt(String(row[name]))]))
+  return Object.fromEntries(
+    ['start_time', 'end_time', 'first_token_time'].map((name) => [name, row[name] === null ? null : BigInt(String(row[name]))]),
+  )
 }
 
 /** One of the readers gives JavaScript dates, which have milliseconds. */
@@ -243,5 +295,10 @@ function toMilliseconds(row: Row): Row {
 function withParsedJson(row: Row, format: string): Row {
   if (format === 'v1') return row
   const fields = ['inputs', 'outputs', 'extra', 'events', 'feedback_stats']
-  return { ...row, ...Object.fromEntries(fields.map((name) => [name, row[name] === null ? null : normalise({ x: JSON.parse(String(row[name])) as unknown })['x']])) }
+  return {
+    ...row,
+    ...Object.fromEntries(
+      fields.map((name) => [name, row[name] === null ? null : normalise({ x: JSON.parse(String(row[name])) as unknown })['x']]),
+    ),
+  }
 }

@@ -1,6 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { EXPORT_RUN_STATUSES, EXPORT_STATUSES, isFinalExportStatus } from '../../../src/contract/export-status.ts'
-import { checkpoint, completeRun, confirmHeld, failAttempt, handBack, LeaseLost } from '../../../src/platform/bulk-export/work/checkpoint.ts'
+import {
+  checkpoint,
+  completeRun,
+  confirmHeld,
+  failAttempt,
+  handBack,
+  LeaseLost,
+} from '../../../src/platform/bulk-export/work/checkpoint.ts'
 import { ExportFailure } from '../../../src/platform/bulk-export/work/failure.ts'
 import { type Claim, claimRun, reclaimRuns, renewLease } from '../../../src/platform/bulk-export/work/lease.ts'
 import { EXPORT_TRANSITIONS, RUN_TRANSITIONS } from '../../../src/platform/bulk-export/work/states.ts'
@@ -31,7 +38,10 @@ async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<Exp
 }
 
 const claim = (world: ExportWorld) => claimRun({ db: database.db, clock: world.clock, settings: world.settings, owner: 'test' })
-const days = (count: number) => ({ start_time: '2026-01-01T00:00:00Z', end_time: new Date(Date.UTC(2026, 0, 1 + count)).toISOString() })
+const days = (count: number) => ({
+  start_time: '2026-01-01T00:00:00Z',
+  end_time: new Date(Date.UTC(2026, 0, 1 + count)).toISOString(),
+})
 
 describe('the queue of export runs', () => {
   it('lets 45 runs of an export begin and no more, by the calendar, also when workers claim together', async () => {
@@ -57,7 +67,11 @@ describe('the queue of export runs', () => {
     await other.createExport()
     expect((await claim(world))?.export.workspace_id).toBe(other.workspace.id)
     const done = claims.find((one) => one !== null)
-    await database.db.updateTable('bulk_exports').set({ status: 'COMPLETED' }).where('id', '=', done?.export.id ?? '').execute()
+    await database.db
+      .updateTable('bulk_exports')
+      .set({ status: 'COMPLETED' })
+      .where('id', '=', done?.export.id ?? '')
+      .execute()
     expect(await claim(world)).not.toBeNull()
     expect(await claim(world)).toBeNull()
   })
@@ -86,7 +100,11 @@ describe('the queue of export runs', () => {
       big.clock.move(1000)
       const next = await claim(big)
       served.push(next?.export.workspace_id === small.workspace.id ? 'small' : 'big')
-      await database.db.updateTable('bulk_export_runs').set({ status: 'COMPLETED', lease_token: null }).where('id', '=', next?.run.id ?? '').execute()
+      await database.db
+        .updateTable('bulk_export_runs')
+        .set({ status: 'COMPLETED', lease_token: null })
+        .where('id', '=', next?.run.id ?? '')
+        .execute()
     }
     expect(served).toEqual(['big', 'small', 'big', 'small', 'big', 'small'])
   })
@@ -118,8 +136,13 @@ describe('a lease', () => {
     ]
   }
   const expire = (runId: string) =>
-    database.db.updateTable('bulk_export_runs').set({ lease_expires_at: new Date(Date.now() - 1000) }).where('id', '=', runId).execute()
-  const row = (runId: string) => database.db.selectFrom('bulk_export_runs').selectAll().where('id', '=', runId).executeTakeFirstOrThrow()
+    database.db
+      .updateTable('bulk_export_runs')
+      .set({ lease_expires_at: new Date(Date.now() - 1000) })
+      .where('id', '=', runId)
+      .execute()
+  const row = (runId: string) =>
+    database.db.selectFrom('bulk_export_runs').selectAll().where('id', '=', runId).executeTakeFirstOrThrow()
 
   it('that ran out stores nothing, in no way, until it is renewed', async () => {
     const world = await makeWorld()
@@ -152,7 +175,10 @@ describe('a lease', () => {
 
 describe('the state machines', () => {
   it('lead out of every status that is not final, and out of no other', () => {
-    for (const [statuses, steps] of [[EXPORT_STATUSES, EXPORT_TRANSITIONS], [EXPORT_RUN_STATUSES, RUN_TRANSITIONS]] as const) {
+    for (const [statuses, steps] of [
+      [EXPORT_STATUSES, EXPORT_TRANSITIONS],
+      [EXPORT_RUN_STATUSES, RUN_TRANSITIONS],
+    ] as const) {
       const left: readonly string[] = [...new Set(steps.map(({ from }) => from))]
       expect(statuses.filter((status) => !left.includes(status))).toEqual(statuses.filter(isFinalExportStatus))
     }

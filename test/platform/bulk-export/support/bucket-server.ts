@@ -6,11 +6,18 @@ import path from 'node:path'
 import S3rver from 's3rver'
 
 /** What a request to a bucket is. */
-export type Operation = 'put' | 'create-upload' | 'upload-part' | 'complete-upload' | 'abort-upload' | 'head' | 'get' | 'delete' | 'other'
+export type Operation =
+  'put' | 'create-upload' | 'upload-part' | 'complete-upload' | 'abort-upload' | 'head' | 'get' | 'delete' | 'other'
 
 /** What goes wrong with a request. `after` variants strike when the store has carried it out. */
 export type BucketFault =
-  | { readonly kind: 'answer'; readonly status: number; readonly code?: string; readonly body?: string; readonly headers?: Record<string, string> }
+  | {
+      readonly kind: 'answer'
+      readonly status: number
+      readonly code?: string
+      readonly body?: string
+      readonly headers?: Record<string, string>
+    }
   | { readonly kind: 'reset'; readonly when: 'before' | 'after' | 'half-way' }
   | { readonly kind: 'delay'; readonly ms: number }
   | { readonly kind: 'silence' }
@@ -76,12 +83,22 @@ export async function startBucketServer(bucket = 'traces'): Promise<BucketServer
     const body = fault?.kind === 'cut' ? received.subarray(0, fault.bytes) : received
     const { host: _host, connection: _connection, 'content-md5': _md5, ...headers } = request.headers
     const onward = forward(
-      { host: '127.0.0.1', port: storePort, method: request.method, path: request.url, agent: false, headers: { ...headers, 'content-length': body.length } },
+      {
+        host: '127.0.0.1',
+        port: storePort,
+        method: request.method,
+        path: request.url,
+        agent: false,
+        headers: { ...headers, 'content-length': body.length },
+      },
       (answered) => {
         void readAll(answered).then((content) => {
           if (fault?.kind === 'reset') return void request.socket.resetAndDestroy()
           const { connection: _, 'transfer-encoding': __, ...kept } = answered.headers
-          response.writeHead(answered.statusCode ?? 502, { ...kept, ...(request.method === 'HEAD' ? {} : { 'content-length': content.length }) })
+          response.writeHead(answered.statusCode ?? 502, {
+            ...kept,
+            ...(request.method === 'HEAD' ? {} : { 'content-length': content.length }),
+          })
           response.end(content)
         })
       },
@@ -114,7 +131,9 @@ export async function startBucketServer(bucket = 'traces'): Promise<BucketServer
       const entries = await readdir(path.join(directory, bucket), { recursive: true, withFileTypes: true })
       return entries
         .filter((entry) => entry.isFile() && entry.name.endsWith(OBJECT_SUFFIX))
-        .map((entry) => path.relative(path.join(directory, bucket), path.join(entry.parentPath, entry.name)).slice(0, -OBJECT_SUFFIX.length))
+        .map((entry) =>
+          path.relative(path.join(directory, bucket), path.join(entry.parentPath, entry.name)).slice(0, -OBJECT_SUFFIX.length),
+        )
         .filter((key) => !key.startsWith('.s3rver_uploads'))
         .toSorted()
     },
@@ -135,7 +154,8 @@ const OBJECT_SUFFIX = '._S3rver_object'
 const DENIAL: BucketFault = { kind: 'answer', status: 403, code: 'AccessDenied' }
 
 function operationOf(method: string, { searchParams }: URL): Operation {
-  if (method === 'POST') return searchParams.has('uploads') ? 'create-upload' : searchParams.has('uploadId') ? 'complete-upload' : 'other'
+  if (method === 'POST')
+    return searchParams.has('uploads') ? 'create-upload' : searchParams.has('uploadId') ? 'complete-upload' : 'other'
   if (method === 'PUT') return searchParams.has('partNumber') ? 'upload-part' : 'put'
   if (method === 'DELETE') return searchParams.has('uploadId') ? 'abort-upload' : 'delete'
   if (method === 'HEAD') return 'head'
@@ -146,7 +166,11 @@ function answer(response: ServerResponse, fault: BucketFault & { kind: 'answer' 
   // A text in the message that means something else than the code: only the code may be looked at.
   const xml = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${fault.code}</Code><Message>NoSuchBucket InvalidAccessKeyId</Message></Error>`
   const body = fault.body ?? (fault.code === undefined ? '' : xml)
-  response.writeHead(fault.status, { 'content-type': 'application/xml', 'content-length': bare ? 0 : Buffer.byteLength(body), ...fault.headers })
+  response.writeHead(fault.status, {
+    'content-type': 'application/xml',
+    'content-length': bare ? 0 : Buffer.byteLength(body),
+    ...fault.headers,
+  })
   response.end(bare ? '' : body)
 }
 

@@ -5,7 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const END_OF_ROWS = Buffer.from([0x63, 0, 0, 0, 4, 0x43])
 
 /** A way to a PostgreSQL on which the number of copied rows comes a moment after the last row, as it may on any network. */
-export async function startHesitantDatabase(url: string): Promise<{ url: string; hesitated: () => number; stop(): Promise<void> }> {
+export async function startHesitantDatabase(
+  url: string,
+): Promise<{ url: string; hesitated: () => number; stop(): Promise<void> }> {
   const target = new URL(url)
   let hesitated = 0
   const server = createServer((client) => {

@@ -26,12 +26,15 @@ export async function readWithHyparquet(file: string): Promise<Row[]> {
 }
 
 /** Columns with their types as the file declares them, and the number of rows of each row group. */
-export async function describeFile(file: string): Promise<{ columns: Record<string, string>; groups: number[]; codecs: string[] }> {
+export async function describeFile(
+  file: string,
+): Promise<{ columns: Record<string, string>; groups: number[]; codecs: string[] }> {
   const metadata = await parquetMetadataAsync(await asyncBufferFromFile(file))
   const columns: Record<string, string> = {}
   for (const { name, type, converted_type, logical_type, num_children } of metadata.schema.slice(1)) {
     const logical = logical_type === undefined ? (converted_type ?? '') : JSON.stringify(logical_type)
-    if (name !== 'list' && name !== 'element') columns[name] = num_children ? `group ${converted_type ?? ''}` : `${type} ${logical}`.trim()
+    if (name !== 'list' && name !== 'element')
+      columns[name] = num_children ? `group ${converted_type ?? ''}` : `${type} ${logical}`.trim()
   }
   return {
     columns,

@@ -20,7 +20,10 @@ export interface FillOptions {
 }
 
 /** Many runs at once, put straight into the store: half of them children, some with errors, tags, costs; many share their start. */
-export async function fillRuns(db: Database, { workspaceId, projectId, count, start, end, textBytes = 200 }: FillOptions): Promise<void> {
+export async function fillRuns(
+  db: Database,
+  { workspaceId, projectId, count, start, end, textBytes = 200 }: FillOptions,
+): Promise<void> {
   await sql`
     insert into runs (workspace_id, id, session_id, trace_id, parent_run_id, dotted_order, name, run_type, start_time, end_time, first_token_time,
       error, inputs, outputs, extra, events, tags, total_tokens, prompt_tokens, completion_tokens, total_cost, posted, patched)
@@ -43,14 +46,28 @@ export async function fillRuns(db: Database, { workspaceId, projectId, count, st
 /** A run of its own making. */
 export async function addRun(db: Database, columns: Readonly<Record<string, unknown>>): Promise<string> {
   const id = randomUUID()
-  const row = { id, trace_id: id, name: 'one', run_type: 'chain', dotted_order: `20260819T000000000000Z${id}`, posted: true, patched: true, ...columns }
-  await db.insertInto('runs').values(row as never).execute()
+  const row = {
+    id,
+    trace_id: id,
+    name: 'one',
+    run_type: 'chain',
+    dotted_order: `20260819T000000000000Z${id}`,
+    posted: true,
+    patched: true,
+    ...columns,
+  }
+  await db
+    .insertInto('runs')
+    .values(row as never)
+    .execute()
   return String(row.id)
 }
 
 /** Ids of the runs in a range, as the store has them. */
 export async function storedIds(db: Database, projectId: string, start: string, end: string): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    select id from runs where session_id = ${projectId} and start_time >= ${start}::timestamptz and start_time < ${end}::timestamptz and complete`.execute(db)
+    select id from runs where session_id = ${projectId} and start_time >= ${start}::timestamptz and start_time < ${end}::timestamptz and complete`.execute(
+    db,
+  )
   return rows.map((row) => row.id).toSorted()
 }

@@ -7,7 +7,8 @@ export async function storedRuns(db: Database, projectId: string): Promise<Map<s
   const { rows } = await sql<Row>`
     select id, workspace_id as tenant_id, session_id, trace_id, parent_run_id,
       (select coalesce(json_agg(right(s, 36)), '[]')::text from (
-        select s from unnest(string_to_array(dotted_order, '.')) with ordinality as u (s, i) where i < cardinality(string_to_array(dotted_order, '.')) order by i
+        select s from unnest(string_to_array(dotted_order, '.')) with ordinality as u (s, i)
+        where i < cardinality(string_to_array(dotted_order, '.')) order by i
       ) parents) as parent_run_ids,
       reference_example_id, name, run_type,
       (extract(epoch from start_time) * 1000000)::bigint::text as start_time, (extract(epoch from end_time) * 1000000)::bigint::text as end_time,
@@ -62,7 +63,9 @@ function toCost(value: unknown): string {
 function toMicroseconds(value: unknown): string {
   if (value instanceof Date) return String(BigInt(value.getTime()) * 1000n)
   if (typeof value === 'bigint') return String(value)
-  const text = String(value).replace(' ', 'T').replace(/\+00(?::00)?$|Z$/, '')
+  const text = String(value)
+    .replace(' ', 'T')
+    .replace(/\+00(?::00)?$|Z$/, '')
   const [seconds = '', fraction = ''] = text.split('.')
   return String(BigInt(Date.parse(`${seconds}Z`)) * 1000n + BigInt(fraction.padEnd(6, '0').slice(0, 6)))
 }

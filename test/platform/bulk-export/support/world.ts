@@ -132,7 +132,13 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
     const text = await response.text()
     const seen = { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
     const pathname = new URL(where, 'http://localhost').pathname
-    description.check({ method, path: pathname, status: seen.status, contentType: response.headers.get('Content-Type'), body: seen.body })
+    description.check({
+      method,
+      path: pathname,
+      status: seen.status,
+      contentType: response.headers.get('Content-Type'),
+      body: seen.body,
+    })
     return seen
   }
   const good = (seen: Seen): Seen => {
@@ -148,7 +154,13 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
     app,
     ask,
     createDestination: async (changes = {}, config = {}) => {
-      const base = { bucket_name: bucket.bucket, prefix: `root/${workspace.id}`, endpoint_url: bucket.url, region: 'eu-central-1', ...config }
+      const base = {
+        bucket_name: bucket.bucket,
+        prefix: `root/${workspace.id}`,
+        endpoint_url: bucket.url,
+        region: 'eu-central-1',
+        ...config,
+      }
       const body = { destination_type: 's3', display_name: 'warehouse', config: base, credentials: ACCESS_KEY, ...changes }
       return good(await ask('POST', `${BASE}/destinations`, body)).body as Destination
     },
@@ -187,7 +199,8 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
       for (;;) {
         const seen = await world.readExport(id)
         if (isFinalExportStatus(readExportStatus(seen.status))) return seen
-        if (Date.now() > deadline) throw new Error(`the export has not ended: ${JSON.stringify([seen, await world.readRuns(id)])}`)
+        if (Date.now() > deadline)
+          throw new Error(`the export has not ended: ${JSON.stringify([seen, await world.readRuns(id)])}`)
         await new Promise((resolve) => setTimeout(resolve, 30))
       }
     },
