@@ -13,12 +13,13 @@ import { describeApi } from './http/openapi.ts'
 import { HttpProblem } from './http/problem.ts'
 import { createClientAddress } from './limits/client-address.ts'
 import type { RateCounter } from './limits/counter.ts'
+import { createRateLimitMetrics } from './limits/metrics.ts'
 import { rateLimits } from './limits/middleware.ts'
 import { createRateLimiter } from './limits/rate-limits.ts'
 import type { Log } from './log.ts'
 import type { Options } from './options.ts'
 import { traceRoutes } from './traces/routes.ts'
-import { createAuthenticate, requireFullKey } from './workspaces/authenticate.ts'
+import { createAuthenticate, isKnownKey, requireFullKey } from './workspaces/authenticate.ts'
 
 /** Everything that answers requests, to be tied to one address. */
 export interface Api {
@@ -38,9 +39,6 @@ export interface ApiOptions extends ExportContext {
   readonly log: Log
 }
 
-/** Paths that the table of rate limits does not speak of: it is the main API's (specification 8.1, 8.3). */
-const UNLIMITED = /^\/(?:v2(?:\/|$)|v1\/(?:projects|integrations)(?:\/|$)|(?:ok|ready|openapi\.json|metrics)$)/
-
 /** Ties the control plane, the main API and the agents together. */
 export function createApi({ options, agentRoutes, counter, trustedProxies, renderMetrics, log, ...context }: ApiOptions): Api {
   const { db } = context
@@ -49,13 +47,14 @@ export function createApi({ options, agentRoutes, counter, trustedProxies, rende
   const traces = traceRoutes({ db, log, authenticate: anyKey })
   const exports = bulkExportRoutes(context)
   const controlPlane = controlPlaneRoutes(context)
+  const limitMetrics = createRateLimitMetrics()
   const limits =
     counter === null
       ? null
       : rateLimits({
-          limiter: createRateLimiter({ region: options.region, counter }),
+          limiter: createRateLimiter({ region: options.region, counter, isKnownKey: (key) => isKnownKey(authenticate, key) }),
           clientAddress: createClientAddress(trustedProxies),
-          exempt: (path) => UNLIMITED.test(path),
+          metrics: limitMetrics,
           log,
         })
   const app = createApp({
@@ -66,7 +65,7 @@ export function createApi({ options, agentRoutes, counter, trustedProxies, rende
     dialect: options.dialect,
     ready: () => sql`select 1`.execute(db).then(() => true, () => false),
     openapi: () => describeApi([...controlPlane, ...traces.described, ...exports], options.dialect),
-    metrics: renderMetrics,
+    metrics: () => renderMetrics() + (limits === null ? '' : limitMetrics.render()),
     log,
   })
   const proxy = {

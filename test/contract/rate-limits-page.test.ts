@@ -10,7 +10,10 @@ const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8')
 const IDENTITIES = { key: 'key', user: 'user and address', ip: 'address' } as const
 
 function rowOf({ id, match, identity, us, eu, category }: RateLimitRule): string {
-  const matches = match.map(({ method, path: route }) => (route === undefined ? (method ?? 'any') : `\`${method === undefined ? '' : `${method} `}${route}\``))
+  const matches = match.map(({ method, path: route }) => {
+    if (route === undefined) return method ?? 'any'
+    return `\`${method === undefined ? '' : `${method} `}${route}\``
+  })
   const limit = ({ count, seconds }: RateLimit) => `${count} / ${seconds} s`
   return `| \`${id}\` | ${matches.join(', ')} | ${IDENTITIES[identity]} | ${limit(us)} | ${limit(eu)} | ${category} |`
 }

@@ -34,7 +34,21 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
   }
 }
 
-/** An IPv4 address in IPv6 clothes, in its own. */
-function plain(address: string): string {
+/** An address without the port that some proxies add; an IPv4 address in IPv6 clothes, in its own. */
+function plain(entry: string): string {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(entry) ?? []
+  const address = (bracketed ?? dotted ?? entry).toLowerCase()
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
+}
+
+/** Who an address belongs to: an IPv4 address is one client; an IPv6 client has the 2^64 addresses of its network, `2001:db8:0:7::/64`. */
+export function networkOf(address: string): string {
+  const [unscoped = ''] = address.split('%')
+  if (isIP(unscoped) !== 6) return address
+  // The URL parser writes an address in the one shortest way.
+  const [head = '', tail] = new URL(`http://[${unscoped}]`).hostname.slice(1, -1).split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  const groups = tail === undefined ? first : [...first, ...Array.from({ length: 8 - first.length - last.length }, () => '0'), ...last]
+  return `${groups.slice(0, 4).join(':')}::/64`
 }

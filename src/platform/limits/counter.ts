@@ -9,6 +9,9 @@ export interface RateCounter {
 /** How often windows that nobody used any more are dropped. Milliseconds. */
 const SWEEP_MS = 30_000
 
+/** How many windows are kept at most; the one that was made first goes, which costs nobody anything but a moment's leniency. */
+const WINDOWS_MAX = 100_000
+
 /** Counts in this process's memory. `now` is a monotonic clock in milliseconds. */
 export function createMemoryCounter({ now = () => performance.now() }: { now?: () => number } = {}): RateCounter & { size(): number } {
   const windows = new Map<string, SlidingWindow>()
@@ -25,6 +28,8 @@ export function createMemoryCounter({ now = () => performance.now() }: { now?: (
       let window = windows.get(key)
       if (window === undefined) {
         window = new SlidingWindow({ limit: count, windowMs: seconds * 1000 })
+        const [oldest] = windows.size >= WINDOWS_MAX ? windows.keys() : []
+        if (oldest !== undefined) windows.delete(oldest)
         windows.set(key, window)
       }
       return window.take(time)

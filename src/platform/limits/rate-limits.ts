@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { matchRateLimitRule, type RateLimit, type RateLimitRule } from '../../contract/rate-limits.ts'
+import { networkOf } from './client-address.ts'
 import type { RateCounter } from './counter.ts'
 import type { Admission } from './sliding-window.ts'
 
@@ -22,10 +23,44 @@ export interface Verdict extends Admission {
 /** Judges one request against the table of specification 8.3. */
 export type RateLimiter = (request: CountedRequest) => Promise<Verdict>
 
-export function createRateLimiter({ region, counter }: { region: 'us' | 'eu'; counter: RateCounter }): RateLimiter {
-  return async (request) => {
+/** How many users one address may speak for, in which time: nothing proves a user's id, and each has a count of its own. */
+const USERS_OF_ADDRESS: RateLimit = { count: 100, seconds: 60 }
+/** How many pairs of a user and an address this process remembers as admitted. */
+const USERS_MAX = 10_000
+
+/**
+ * `isKnownKey` says whether a key is one of the service's: what carries another counts as if it had none. A user id beyond those that its
+ * address may speak for counts by the address, too. So nobody gets a new count by making up a name.
+ */
+export function createRateLimiter({ region, counter, isKnownKey = async () => true, now = () => performance.now() }: {
+  region: 'us' | 'eu'
+  counter: RateCounter
+  isKnownKey?: (key: string) => Promise<boolean>
+  now?: () => number
+}): RateLimiter {
+  const users = new Map<string, { until: number; admitted: Promise<boolean> }>()
+
+  const mayBeUser = async (userId: string, network: string) => {
+    const user = hash(`${userId}\n${network}`)
+    const remembered = users.get(user)
+    if (remembered !== undefined && remembered.until > now()) return remembered.admitted
+    users.delete(user)
+    const [oldest] = users.size >= USERS_MAX ? users.keys() : []
+    if (oldest !== undefined) users.delete(oldest)
+    // Kept before it is known: requests of one new user that come together are one.
+    const admitted = Promise.resolve(counter.take(`users ${network}`, USERS_OF_ADDRESS)).then((admission) => admission.admitted)
+    users.set(user, { until: now() + USERS_OF_ADDRESS.seconds * 1000, admitted })
+    if (!(await admitted.catch(() => false))) users.delete(user)
+    return admitted
+  }
+  return async (asked) => {
+    const request = { ...asked, address: networkOf(asked.address) }
     const { method, path, apiKey, userId } = request
-    const rule = matchRateLimitRule({ method, path, hasKey: apiKey !== null, hasUser: userId !== null })
+    const hasKey = apiKey !== null && (await isKnownKey(apiKey))
+    let rule = matchRateLimitRule({ method, path, hasKey, hasUser: userId !== null })
+    if (rule.identity === 'user' && userId !== null && !(await mayBeUser(userId, request.address))) {
+      rule = matchRateLimitRule({ method, path, hasKey, hasUser: false })
+    }
     const limit = rule[region]
     const admission = await counter.take(`${rule.id} ${identityOf(rule, request)}`, limit)
     return { ...admission, rule, limit, headers: headersOf(rule, limit, admission) }

@@ -49,6 +49,17 @@ export function createAuthenticate(db: Database, { now = Date.now }: { now?: () 
   }
 }
 
+/** Whether a key is anybody's. @throws what the database throws when it cannot be asked. */
+export async function isKnownKey(authenticate: Authenticate, key: string): Promise<boolean> {
+  try {
+    await authenticate((name) => (name === API_KEY_HEADER ? key : undefined))
+    return true
+  } catch (error) {
+    if (error instanceof HttpProblem) return false
+    throw error
+  }
+}
+
 /** Keeps keys that only let runs in from everything else. @throws {HttpProblem} 403 for one of them. */
 export function requireFullKey(caller: Caller): Caller {
   if (caller.scope !== 'full') throw new HttpProblem(403, 'The API key is one that a deployed agent traces with: it opens nothing else.')
@@ -69,6 +80,7 @@ function unauthorised(detail: string): HttpProblem {
   return new HttpProblem(401, detail, { 'WWW-Authenticate': 'Bearer' })
 }
 
-function bearerToken(authorization: string | null | undefined): string | undefined {
+/** The token of an `Authorization` header with the scheme Bearer. */
+export function bearerToken(authorization: string | null | undefined): string | undefined {
   return /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
 }

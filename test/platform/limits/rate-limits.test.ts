@@ -1,57 +1,17 @@
 import fc from 'fast-check'
 import { Hono } from 'hono'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { RATE_LIMIT_RULES, type RateLimitRule } from '../../../src/contract/rate-limits.ts'
+import { RATE_LIMIT_RULES } from '../../../src/contract/rate-limits.ts'
 import { createClientAddress } from '../../../src/platform/limits/client-address.ts'
 import { createMemoryCounter } from '../../../src/platform/limits/counter.ts'
+import { createRateLimitMetrics } from '../../../src/platform/limits/metrics.ts'
 import { rateLimits } from '../../../src/platform/limits/middleware.ts'
-import { type CountedRequest, createRateLimiter } from '../../../src/platform/limits/rate-limits.ts'
+import { createRateLimiter } from '../../../src/platform/limits/rate-limits.ts'
 import { createSharedCounter, SLICES } from '../../../src/platform/limits/shared-counter.ts'
 import { SILENT, startTestDatabase, type TestDatabase } from '../support/database.ts'
-
-/** A request that each row counts. */
-const EXAMPLES: Record<string, { method: string; path: string }> = {
-  'on-address': { method: 'GET', path: '/info' },
-  'auth-key': { method: 'POST', path: '/auth' },
-  'auth-user': { method: 'POST', path: '/auth' },
-  beacon: { method: 'POST', path: '/v1/beacon' },
-  'repos-key': { method: 'GET', path: '/repos/a' },
-  'repos-user': { method: 'GET', path: '/repos/a' },
-  'runs-batch': { method: 'POST', path: '/runs/batch' },
-  'otel-traces': { method: 'POST', path: '/otel/v1/traces' },
-  'charts-key': { method: 'POST', path: '/api/v1/charts' },
-  'charts-user': { method: 'POST', path: '/api/v1/charts' },
-  'runs-multipart': { method: 'POST', path: '/runs/multipart' },
-  'runs-query-key': { method: 'POST', path: '/runs/query' },
-  'runs-query-user': { method: 'POST', path: '/runs/query' },
-  'runs-stats': { method: 'POST', path: '/runs/stats' },
-  'generate-key': { method: 'POST', path: '/generate' },
-  'generate-user': { method: 'POST', path: '/generate' },
-  'commits-key': { method: 'GET', path: '/commits/a' },
-  'commits-user': { method: 'GET', path: '/commits/a' },
-  'deletion-key': { method: 'DELETE', path: '/sessions/1' },
-  'deletion-user': { method: 'DELETE', path: '/sessions/1' },
-  'runs-post': { method: 'POST', path: '/runs' },
-  'runs-patch': { method: 'PATCH', path: '/runs/1' },
-  feedback: { method: 'POST', path: '/feedback' },
-  'run-lookup': { method: 'GET', path: '/runs/01a1fb32-851a-740b-a3a5-bd284276ca0a' },
-  examples: { method: 'GET', path: '/examples' },
-  'public-download': { method: 'GET', path: '/public/download/1' },
-  'default-key': { method: 'GET', path: '/other' },
-  'default-user': { method: 'GET', path: '/other' },
-  'catch-all': { method: 'GET', path: '/other' },
-}
-
-/** One caller of the kind that the row counts; callers with other numbers are others. */
-function callerOf({ id, identity }: RateLimitRule, caller: number): CountedRequest {
-  return {
-    ...(EXAMPLES[id] as { method: string; path: string }),
-    apiKey: identity === 'key' ? `key-${caller}` : null,
-    userId: identity === 'user' ? `user-${caller}` : null,
-    address: identity === 'key' ? '10.0.0.1' : `10.0.1.${caller}`,
-  }
-}
+import { callerOf } from './support/callers.ts'
 
 describe.each(['us', 'eu'] as const)('in the region %s', (region) => {
   test.each(RATE_LIMIT_RULES)('the row $id lets each identity have its count, and one more after the window', async (rule) => {
@@ -85,6 +45,48 @@ test('a user is counted together with the address: the same user elsewhere is an
   expect((await limiter({ ...request, address: '10.0.0.2' })).admitted).toBe(true)
 })
 
+test('keys that nobody has get no count of their own: their requests count by the address', async () => {
+  const counter = createMemoryCounter()
+  const limiter = createRateLimiter({ region: 'us', counter, isKnownKey: async (key) => key === 'known' })
+  const request = (key: string) => ({ method: 'POST', path: '/runs/query', apiKey: key, userId: null, address: '10.0.0.1' })
+  const rules = new Set<string>()
+  let admitted = 0
+  for (let turn = 0; turn < 5000; turn += 1) {
+    const verdict = await limiter(request(`made-up-${turn}`))
+    rules.add(verdict.rule.id)
+    if (verdict.admitted) admitted += 1
+  }
+  expect([admitted, [...rules], counter.size()]).toEqual([100, ['catch-all'], 1])
+  expect((await limiter(request('known'))).rule.id).toBe('runs-query-key')
+})
+
+test('an address speaks for a hundred users a minute; what names others counts by the address', async () => {
+  let now = 0
+  const counter = createMemoryCounter({ now: () => now })
+  const limiter = createRateLimiter({ region: 'us', counter, now: () => now })
+  const request = (user: string) => ({ method: 'GET', path: '/x', apiKey: null, userId: user, address: '10.0.0.1' })
+  const seen: Record<string, number> = {}
+  for (let turn = 0; turn < 5000; turn += 1) {
+    const { rule, admitted } = await limiter(request(`user-${turn}`))
+    const name = `${rule.id} ${admitted}`
+    seen[name] = (seen[name] ?? 0) + 1
+  }
+  expect(seen).toEqual({ 'default-user true': 100, 'catch-all true': 100, 'catch-all false': 4800 })
+  expect((await limiter(request('user-7'))).rule.id).toBe('default-user')
+  expect(counter.size()).toBeLessThan(110)
+  now += 60_000
+  expect((await limiter(request('user-4999'))).rule.id).toBe('default-user')
+})
+
+test('an IPv6 client is its network of 64 bits, however it is written', async () => {
+  const limiter = createRateLimiter({ region: 'us', counter: createMemoryCounter() })
+  const ask = (address: string) => limiter({ method: 'GET', path: '/x', apiKey: null, userId: null, address })
+  for (let turn = 0; turn < 99; turn += 1) expect((await ask(`2001:db8:0:7::${turn.toString(16)}`)).admitted).toBe(true)
+  expect((await ask('2001:DB8::7:1:2:3:4')).admitted).toBe(true)
+  expect((await ask('2001:db8:0:7:ffff::')).admitted).toBe(false)
+  expect((await ask('2001:db8:0:8::')).admitted).toBe(true)
+})
+
 test('windows that nobody uses any more are dropped', async () => {
   let now = 0
   const counter = createMemoryCounter({ now: () => now })
@@ -102,6 +104,8 @@ describe('the address of a client', () => {
     { trusted: ['10.0.0.0/8'], socket: '::ffff:10.0.0.9', forwarded: '6.6.6.6, 1.2.3.4, 10.1.1.1', client: '1.2.3.4' },
     { trusted: ['10.0.0.0/8'], socket: '10.0.0.9', forwarded: 'nonsense', client: '10.0.0.9' },
     { trusted: ['10.0.0.0/8'], socket: '10.0.0.9', forwarded: null, client: '10.0.0.9' },
+    { trusted: ['10.0.0.0/8'], socket: '10.0.0.9', forwarded: '1.2.3.4:5678', client: '1.2.3.4' },
+    { trusted: ['10.0.0.0/8'], socket: '10.0.0.9', forwarded: '[2001:DB8::7]:443', client: '2001:db8::7' },
     { trusted: ['fd00::/8'], socket: 'fd00::1', forwarded: '2001:db8::7', client: '2001:db8::7' },
   ])('with $trusted trusted, $socket and "$forwarded" it is $client', ({ trusted, socket, forwarded, client }) => {
     expect(createClientAddress(trusted)(socket, forwarded)).toBe(client)
@@ -128,7 +132,7 @@ describe('over HTTP', () => {
       rateLimits({
         limiter,
         clientAddress: createClientAddress([]),
-        exempt: (path) => path.startsWith('/v2/'),
+        metrics: createRateLimitMetrics(),
         log: SILENT,
       }),
     )
@@ -155,17 +159,31 @@ describe('over HTTP', () => {
     expect(pulled).toBe(0)
   })
 
+  test('a key is the same one in either header and letter case; an empty one is none', async () => {
+    const app = appWith()
+    const ask = async (headers: Record<string, string>) =>
+      (await app.request('/runs/query', { method: 'POST', headers })).headers.get('RateLimit')?.replace(/;t=.*/, '')
+    expect(await ask({ 'x-API-key': 'k' })).toBe('"runs-query-key";r=14')
+    expect(await ask({ authorization: 'bearer k' })).toBe('"runs-query-key";r=13')
+    expect(await ask({ 'X-Api-Key': '' })).toBe('"catch-all";r=99')
+    expect(await ask({ 'X-USER-ID': 'u' })).toBe('"runs-query-user";r=299')
+    expect(await ask({ 'x-user-id': '' })).toBe('"catch-all";r=98')
+  })
+
   test('the control plane is not in the table', async () => {
     const response = await appWith().request('/v2/deployments', { headers: { 'x-api-key': 'k' } })
     expect(response.headers.get('RateLimit')).toBeNull()
   })
 
-  test('a counter that is away lets requests through', async () => {
+  test('a counter that is away lets requests through, and is counted and told, not at every one', async () => {
     const app = new Hono()
     const limiter = createRateLimiter({ region: 'us', counter: { take: () => Promise.reject(new Error('away')) } })
-    const options = { limiter, clientAddress: createClientAddress([]), exempt: () => false, log: SILENT }
-    app.use(rateLimits(options)).get('/', (c) => c.text('in'))
-    expect((await app.request('/')).status).toBe(200)
+    const lines: string[] = []
+    const [metrics, log] = [createRateLimitMetrics(), pino({}, { write: (line: string) => void lines.push(line) })]
+    app.use(rateLimits({ limiter, clientAddress: createClientAddress([]), metrics, log })).get('/', (c) => c.text('in'))
+    for (let turn = 0; turn < 5; turn += 1) expect((await app.request('/')).status).toBe(200)
+    expect(metrics.render()).toContain('rate_limit_uncounted_total 5\n')
+    expect(lines).toHaveLength(1)
   })
 })
 
