@@ -1,5 +1,6 @@
 import type { GithubContext } from './github/context.ts'
-import type { Inputs } from './inputs.ts'
+import { formatWritten } from './export/report.ts'
+import { type StepInputs, wantsDeploy } from './inputs.ts'
 import type { Io } from './io.ts'
 import type { Journal } from './journal.ts'
 import type { Outcome } from './main.ts'
@@ -17,7 +18,7 @@ const ANNOTATION_LINE_MAX = 200
 type ConcludeOptions = {
   outcome: Outcome
   /** Absent when they could not be read. */
-  inputs: Inputs | undefined
+  inputs: StepInputs | undefined
   /** Whether to write the job summary. */
   summary: boolean
   journal: Journal
@@ -26,6 +27,8 @@ type ConcludeOptions = {
   redactor: Redactor
   github: GithubContext
   rateLimitWaitMs: number
+  /** Names of the limits that were waited for. */
+  rateLimits?: readonly string[]
   now: number
 }
 
@@ -67,13 +70,23 @@ function ending(outcome: Outcome): { status: Status; failure: ActionFailure | un
 }
 
 function success(status: Status, { journal, inputs, now }: ConcludeOptions): string {
+  const deployed = inputs === undefined || wantsDeploy(inputs) ? inputs : undefined
+  if (inputs !== undefined && deployed === undefined) return exportSuccess(status, journal)
   const name = journal.output('deployment-name') ?? ''
   const address = journal.output('deployment-url')
   const took = formatDuration(now - journal.startedAt)
   if (status === 'planned') return `Planned '${name}': nothing was changed.`
   if (status === 'unchanged') return `'${name}' is unchanged${address === undefined ? '' : `: ${address}`}`
-  const done = inputs?.wait === false ? 'Accepted' : 'Deployed'
+  const done = deployed?.wait === false ? 'Accepted' : 'Deployed'
   return `${done} '${name}' in ${took}${address === undefined ? '' : `: ${address}`}`
+}
+
+function exportSuccess(status: Status, { export: report }: Journal): string {
+  const id = report?.id ?? ''
+  if (status === 'planned') return 'Planned the export: nothing was changed.'
+  if (status === 'unchanged') return `The schedule ${id} is unchanged.`
+  if (report?.status !== 'COMPLETED') return `Accepted the export ${id}.`
+  return `Exported ${formatWritten(report)}${report.path === undefined ? '' : `: ${report.path}`}`
 }
 
 function annotationText({ code, message, tried, next }: ActionFailure, { journal, github, redactor }: ConcludeOptions): string {
@@ -109,13 +122,15 @@ function writeSummary({
         ? undefined
         : { code: failure.code, message: failure.message, tried: failure.tried, next: failure.next },
     outputs: Object.fromEntries(names.map((name) => [name, journal.output(name)]).filter(([, value]) => value !== undefined)),
-    source: inputs?.source,
+    source: inputs !== undefined && wantsDeploy(inputs) ? inputs.source : undefined,
     transitions: journal.transitions,
     plan: journal.plan,
     notes: journal.notes,
     logTail: journal.logTail,
     smokeTest: journal.smokeTest,
+    export: journal.export,
     rateLimitWaitMs: options.rateLimitWaitMs,
+    rateLimits: options.rateLimits ?? [],
     startedAt: journal.startedAt,
     endedAt: options.now,
     github,

@@ -1,4 +1,5 @@
 import type { AgentServer } from '../client/agent-server.ts'
+import type { BulkExports } from '../client/bulk-export.ts'
 import type { ControlPlane } from '../client/control-plane.ts'
 import type { Effects } from '../client/effects.ts'
 import type { Journal } from './journal.ts'
@@ -11,6 +12,8 @@ export type Deps = {
   once: ControlPlane
   /** The agent server at this address, with the step's key; each request is sent once. */
   agentServer: (url: string) => AgentServer
+  /** Bulk export through the main API at this address; `once` as above. */
+  bulkExports: (apiUrl: string) => { api: BulkExports; once: BulkExports }
   /** Reads a file of the checked-out repository; undefined when it is not there. */
   checkout: (path: string) => string | undefined
   /** Hides every secret of the step: for a text that is to be cut, since half a secret would not be known again. */

@@ -8,9 +8,9 @@ import { nextPollDelay } from './poll-delay.ts'
 import { ActionFailure } from './report/error-codes.ts'
 import { requestFailure } from './report/request-failure.ts'
 
-const HEARTBEAT_MS = 60_000
+export const HEARTBEAT_MS = 60_000
 /** A definite refusal counts when it comes twice in a row: one may be a control plane that restarts. */
-const REFUSALS = 2
+export const REFUSALS = 2
 /** The part of the timeout that may pass without an answer at its end. */
 const HICCUP = 0.1
 
@@ -105,7 +105,7 @@ function nextLost(lost: Lost | undefined, error: RequestFailure, now: number): L
 }
 
 /** An answer that says no, as against one that did not come: 4xx, but for "too slow" and "too many". */
-function isDefinite({ kind, status }: RequestFailure): boolean {
+export function isDefinite({ kind, status }: RequestFailure): boolean {
   return kind === 'http' && status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 

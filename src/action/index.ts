@@ -7,7 +7,7 @@ import { createCancellation } from './cancellation.ts'
 import { conclude, unwritableOutput } from './conclude.ts'
 import { connect } from './connect.ts'
 import { readGithubContext } from './github/context.ts'
-import { type Inputs, parseInputs, type RawInputs } from './inputs.ts'
+import { parseStepInputs, type RawInputs, type StepInputs } from './inputs.ts'
 import { createIo } from './io.ts'
 import { createJournal } from './journal.ts'
 import { type Outcome, run } from './main.ts'
@@ -37,8 +37,9 @@ else main()
 function main(): void {
   const journal = createJournal({ io, startedAt: effects.now() })
   let raw: RawInputs | undefined
-  let inputs: Inputs | undefined
+  let inputs: StepInputs | undefined
   let waited: (() => number) | undefined
+  let waitedFor: (() => readonly string[]) | undefined
   let ended = false
 
   const end = (outcome: Outcome): void => {
@@ -57,6 +58,7 @@ function main(): void {
         redactor,
         github,
         rateLimitWaitMs,
+        rateLimits: waitedFor?.() ?? [],
         now: effects.now(),
       })
     } catch (error) {
@@ -103,9 +105,10 @@ function main(): void {
     if (problem !== undefined) return { failure: unwritableOutput(problem) }
     // What later steps see if the process is killed; the end says otherwise.
     journal.set('status', 'failed')
-    inputs = parseInputs(raw, github)
-    const { waitedForRateLimitMs, ...clients } = connect({ inputs, effects, log, redact: redactor.redact })
+    inputs = parseStepInputs(raw, github, effects.now())
+    const { waitedForRateLimitMs, rateLimitsWaitedFor, ...clients } = connect({ inputs, effects, log, redact: redactor.redact })
     waited = waitedForRateLimitMs
+    waitedFor = rateLimitsWaitedFor
     return await run(inputs, { ...clients, checkout, redact: redactor.redact, effects, log, journal, signal })
   }
   start().then(end, crash)
@@ -123,8 +126,9 @@ function post(): void {
   runPost({
     getState: io.getState,
     connect: () => {
-      const inputs = parseInputs(raw, github)
-      return { onCancel: inputs.onCancel, deps: { ...connect({ inputs, effects, log, redact: redactor.redact }), effects } }
+      const inputs = parseStepInputs(raw, github, effects.now())
+      const deps = { ...connect({ inputs, effects, log, redact: redactor.redact }), effects }
+      return { onCancel: inputs.onCancel, apiUrl: inputs.export?.apiUrl, deps }
     },
     log,
   }).then(() => exit(0), failed)

@@ -4,6 +4,7 @@ import { type Dialect, dialectOf } from '../contract/dialects.ts'
 import { isTagRef, repoRefSchema } from '../contract/git-ref.ts'
 import { REGIONS } from '../contract/regions.ts'
 import type { Secret } from '../contract/secret.ts'
+import { EXPORT_INPUTS, exportOf, type ExportWish } from './export/wish.ts'
 import type { GithubContext } from './github/context.ts'
 import { isFromFork, sourceOfEvent } from './github/event.ts'
 import { showAddress } from './parse/address.ts'
@@ -29,12 +30,25 @@ export type GitSource = {
 }
 export type ImageSource = { kind: 'external_docker'; imageUri: string }
 
-/** What the workflow wants, checked and complete. */
-export type Inputs = {
+/** What every mode needs. */
+type CommonInputs = {
   apiKey: string
   workspaceId?: string
   controlPlaneUrl: string
   dialect: Dialect
+  dryRun: boolean
+  onTimeout: 'leave' | 'interrupt'
+  onCancel: 'leave' | 'interrupt'
+  summary: boolean
+  /** Sentences to print as warnings. */
+  warnings: string[]
+}
+
+/** What the workflow wants of `mode: export`. */
+export type ExportInputs = CommonInputs & { export: ExportWish }
+
+/** What the workflow wants of `mode: deploy`, checked and complete. */
+export type Inputs = CommonInputs & {
   target: { name: string } | { id: string }
   source: GitSource | ImageSource
   integrationId?: string
@@ -44,21 +58,38 @@ export type Inputs = {
   sourceConfig: SourceConfigInput
   secrets?: Secret[]
   skipUnchanged: boolean
-  dryRun: boolean
   wait: boolean
   timeoutMs: number
-  onTimeout: 'leave' | 'interrupt'
-  onCancel: 'leave' | 'interrupt'
   /** Absent: none is wanted. */
   smokeTest?: SmokeTest
-  summary: boolean
-  /** Sentences to print as warnings. */
-  warnings: string[]
+  /** Absent: nothing is exported after the deploy. */
+  export?: ExportWish
 }
 
-/** Reads the inputs. Throws one `ActionFailure` (`E_INPUT`) that names every bad one. */
-export function parseInputs(raw: RawInputs, context: GithubContext): Inputs {
+/** What the workflow wants, in any mode. */
+export type StepInputs = Inputs | ExportInputs
+
+export function wantsDeploy(inputs: StepInputs): inputs is Inputs {
+  return 'target' in inputs
+}
+
+/** Reads the inputs of any mode. Throws one `ActionFailure` (`E_INPUT`) that names every bad one. `now`: epoch milliseconds. */
+export function parseStepInputs(raw: RawInputs, context: GithubContext, now: number): StepInputs {
+  return raw.mode === 'export' ? parseExportInputs(raw, now) : parseInputs(raw, context, now)
+}
+
+function parseExportInputs(raw: RawInputs, now: number): ExportInputs {
   const { fields, problems } = readFields(raw)
+  const wish = exportOf({ raw, fields, now, problems })
+  const { 'api-key': apiKey } = fields
+  if (problems.length > 0 || wish === undefined || apiKey === undefined) throw refusal(problems)
+  return { ...commonInputs(fields, apiKey, wish), warnings: exportWarnings(raw, fields), export: wish }
+}
+
+/** Reads the inputs of a deploy. Throws as `parseStepInputs`. */
+export function parseInputs(raw: RawInputs, context: GithubContext, now = Date.now()): Inputs {
+  const { fields, problems } = readFields(raw)
+  const wish = exportOf({ raw, fields, now, problems })
   problems.push(...contradictions(raw))
   const image = raw['image-uri'] !== ''
   const git = image ? undefined : gitSource({ raw, fields, context, problems })
@@ -66,17 +97,11 @@ export function parseInputs(raw: RawInputs, context: GithubContext): Inputs {
   const { 'api-key': apiKey } = fields
   const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] }
   if (problems.length > 0 || apiKey === undefined || source === undefined || target === undefined) {
-    throw inputFailure(problems.toSorted((a, b) => INPUT_NAMES.indexOf(a.input) - INPUT_NAMES.indexOf(b.input)))
+    throw refusal(problems)
   }
-  const address = fields['control-plane-url']
-  const controlPlaneUrl = address?.url ?? REGIONS[fields.region ?? 'us'].controlPlaneUrl
-  const dialect = fields.dialect === undefined || fields.dialect === 'auto' ? dialectOf(controlPlaneUrl) : fields.dialect
   const buildOnPush = fields['build-on-push'] ?? (git !== undefined && isTagRef(git.repoRef) ? false : undefined)
   return {
-    apiKey,
-    ...given({ workspaceId: fields['workspace-id'] }),
-    controlPlaneUrl,
-    dialect,
+    ...commonInputs(fields, apiKey, wish),
     target,
     source,
     ...given({
@@ -87,15 +112,42 @@ export function parseInputs(raw: RawInputs, context: GithubContext): Inputs {
     }),
     sourceConfig: fields['source-config'] ?? {},
     skipUnchanged: fields['skip-unchanged'] ?? false,
-    dryRun: fields['dry-run'] ?? false,
     wait: fields.wait ?? true,
     timeoutMs: fields.timeout ?? 1_800_000,
+    ...given({ smokeTest: smokeTestOf({ raw, fields, context, git }), export: wish }),
+  }
+}
+
+function commonInputs(fields: Fields, apiKey: string, wish: ExportWish | undefined): CommonInputs {
+  const controlPlaneUrl = fields['control-plane-url']?.url ?? REGIONS[fields.region ?? 'us'].controlPlaneUrl
+  const apiWarning = wish === undefined ? undefined : fields['api-url']?.warning
+  return {
+    apiKey,
+    ...given({ workspaceId: fields['workspace-id'] }),
+    controlPlaneUrl,
+    dialect: fields.dialect === undefined || fields.dialect === 'auto' ? dialectOf(controlPlaneUrl) : fields.dialect,
+    dryRun: fields['dry-run'] ?? false,
     onTimeout: fields['on-timeout'] ?? 'leave',
     onCancel: fields['on-cancel'] ?? 'leave',
-    ...given({ smokeTest: smokeTestOf({ raw, fields, context, git }) }),
     summary: fields.summary ?? true,
-    warnings: warningsOf(fields),
+    warnings: [...warningsOf(fields), ...(apiWarning === undefined ? [] : [apiWarning])],
   }
+}
+
+/** Inputs that `mode: export` has no use for. */
+function exportWarnings(raw: RawInputs, fields: Fields): string[] {
+  const used: readonly InputName[] = [...EXPORT_INPUTS, 'api-key', 'workspace-id', 'control-plane-url', 'api-url']
+  const unused = INPUT_NAMES.filter((name) => raw[name] !== '' && inputSpec(name).default === '' && !used.includes(name))
+  const { warning } = fields['api-url'] ?? {}
+  const verb = unused.length === 1 ? 'is' : 'are'
+  return [
+    ...(warning === undefined ? [] : [warning]),
+    ...(unused.length === 0 ? [] : [`mode is export: ${unused.join(', ')} ${verb} not used.`]),
+  ]
+}
+
+function refusal(problems: readonly InputProblem[]): Error {
+  return inputFailure(problems.toSorted((a, b) => INPUT_NAMES.indexOf(a.input) - INPUT_NAMES.indexOf(b.input)))
 }
 
 function readFields(raw: RawInputs): { fields: Fields; problems: InputProblem[] } {

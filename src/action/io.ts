@@ -36,6 +36,7 @@ export function createIo({ env, redactor }: { env: NodeJS.ProcessEnv; redactor: 
         redactor.add([apiKey])
       }
       for (const value of parseSecretLines(read('secrets')).sensitive) mask(value)
+      for (const name of INPUT_NAMES) if (isCredential(name)) mask(read(name))
       for (const name of INPUT_NAMES) if (inputSpec(name).kind === 'url') mask(credentialsOf(read(name)))
       return Object.fromEntries(INPUT_NAMES.map((name) => [name, read(name)])) as RawInputs
     },
@@ -61,6 +62,12 @@ export function createIo({ env, redactor }: { env: NodeJS.ProcessEnv; redactor: 
       if (path !== '') appendFileSync(path, `${markdown}\n`)
     },
   }
+}
+
+/** A secret that is one value; the key is masked by itself, and variables by their lines. */
+function isCredential(name: InputName): boolean {
+  const { secret, kind } = inputSpec(name)
+  return secret && kind === 'text' && name !== 'api-key'
 }
 
 /** A value of several lines keeps its white space: it may be part of a secret. */

@@ -1,3 +1,4 @@
+import type { ExportReport } from './export/report.ts'
 import type { Io } from './io.ts'
 import type { OutputName, StateKey } from './registry.ts'
 import type { Transition } from './report/gantt.ts'
@@ -21,6 +22,7 @@ export type Journal = {
   readonly plan: readonly Change[] | undefined
   readonly logTail: LogTail | undefined
   readonly smokeTest: SmokeReport | undefined
+  readonly export: ExportReport | undefined
   output: (name: OutputName) => string | undefined
   /** Sets an output, unless the value is not known or is the one that was set last. */
   set: (name: OutputName, value: string | null | undefined) => void
@@ -31,6 +33,7 @@ export type Journal = {
   setPlan: (changes: readonly Change[]) => void
   setLogTail: (tail: LogTail) => void
   setSmokeTest: (report: SmokeReport) => void
+  setExport: (report: ExportReport) => void
   addRateLimitWait: (milliseconds: number) => void
   rateLimitWaitMs: () => number
 }
@@ -42,6 +45,7 @@ export function createJournal({ io, startedAt }: { io: Pick<Io, 'setOutput' | 's
   let plan: readonly Change[] | undefined
   let logTail: LogTail | undefined
   let smokeTest: SmokeReport | undefined
+  let exported: ExportReport | undefined
   let rateLimitWaitMs = 0
   return {
     startedAt,
@@ -55,6 +59,9 @@ export function createJournal({ io, startedAt }: { io: Pick<Io, 'setOutput' | 's
     },
     get smokeTest() {
       return smokeTest
+    },
+    get export() {
+      return exported
     },
     output: (name) => outputs.get(name),
     set: (name, value) => {
@@ -78,6 +85,9 @@ export function createJournal({ io, startedAt }: { io: Pick<Io, 'setOutput' | 's
     },
     setSmokeTest: (report) => {
       smokeTest = report
+    },
+    setExport: (report) => {
+      exported = report
     },
     addRateLimitWait: (milliseconds) => {
       rateLimitWaitMs += milliseconds

@@ -2,7 +2,8 @@ import { RequestFailure } from '../client/failure.ts'
 import { isFinalRevisionStatus } from '../contract/status.ts'
 import type { Deps } from './deps.ts'
 import { deploy } from './deploy.ts'
-import type { Inputs } from './inputs.ts'
+import { exportTraces } from './export/export.ts'
+import { type Inputs, type StepInputs, wantsDeploy } from './inputs.ts'
 import { interruptRevision } from './interrupt.ts'
 import type { Status } from './registry.ts'
 import { ActionFailure } from './report/error-codes.ts'
@@ -15,15 +16,23 @@ export type Outcome = { status: Status } | { failure: ActionFailure }
 const ON_CANCEL_INTERRUPT_MS = 2000
 
 /** The whole step, from checked inputs to its outcome. Never throws. */
-export async function run(inputs: Inputs, deps: Deps): Promise<Outcome> {
+export async function run(inputs: StepInputs, deps: Deps): Promise<Outcome> {
   try {
     for (const warning of inputs.warnings) deps.log.warning(warning)
-    return { status: await deploy(inputs, deps) }
+    return { status: await work(inputs, deps) }
   } catch (error) {
     const failure = failureOf(error, deps.signal)
-    if (failure.code === 'E_CANCELLED') await onCancel(inputs, deps)
+    if (failure.code === 'E_CANCELLED' && wantsDeploy(inputs)) await onCancel(inputs, deps)
     return { failure }
   }
+}
+
+/** An export after a deploy changes nothing of how the deploy went: the status stays. */
+async function work(inputs: StepInputs, deps: Deps): Promise<Status> {
+  const status = wantsDeploy(inputs) ? await deploy(inputs, deps) : undefined
+  if (inputs.export === undefined) return status ?? 'failed'
+  const exported = await exportTraces({ wish: inputs.export, policy: inputs, deps })
+  return status ?? exported
 }
 
 function failureOf(error: unknown, signal: AbortSignal): ActionFailure {

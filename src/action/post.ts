@@ -1,4 +1,5 @@
 import type { Deps } from './deps.ts'
+import { cancelExport } from './export/cancel.ts'
 import type { Inputs } from './inputs.ts'
 import { interruptRevision } from './interrupt.ts'
 import type { Io } from './io.ts'
@@ -15,10 +16,11 @@ export async function runPost({
   log,
 }: {
   getState: Io['getState']
-  connect: () => { onCancel: Inputs['onCancel']; deps: Pick<Deps, 'once' | 'effects'> }
+  connect: () => { onCancel: Inputs['onCancel']; apiUrl?: string | undefined; deps: Pick<Deps, 'once' | 'effects' | 'bulkExports'> }
   log: Pick<Deps['log'], 'info' | 'warning'>
 }): Promise<void> {
   const concluded = getState('done') !== ''
+  await postExport()
   const unfinished = getState('interrupt')
   const [deploymentId, revisionId] = [getState('deploymentId'), getState('revisionId')]
   if (concluded && unfinished === '') return
@@ -43,5 +45,27 @@ export async function runPost({
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     log.warning(`The revision ${revisionId} of ${deploymentId} may go on by itself: ${why}`)
+  }
+
+  /** The same for an export that main has created; never for another's. */
+  async function postExport(): Promise<void> {
+    const exportId = getState('exportId')
+    const uncancelled = getState('cancelExport')
+    if (exportId === '' || getState('exportEnded') !== '' || (concluded && uncancelled === '')) return
+    try {
+      const { onCancel, apiUrl, deps } = connect()
+      if (uncancelled === '' && onCancel === 'leave') {
+        log.info(`The step was stopped before it was done. on-cancel is leave: the export ${exportId} goes on by itself.`)
+        return
+      }
+      if (apiUrl === undefined) return
+      const { once } = deps.bulkExports(apiUrl)
+      const { settled, sentence } = await cancelExport({ exportId, timeoutMs: INTERRUPT_MS, once, effects: deps.effects })
+      if (settled) log.info(sentence)
+      else log.warning(sentence)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      log.warning(`The export ${exportId} may go on by itself: ${why}`)
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { FORMAT_VERSIONS } from '../contract/bulk-export.ts'
 import { STREAM_MODES } from '../contract/run-stream.ts'
 
 /**
@@ -45,12 +46,13 @@ export const INPUTS = {
   },
   'workspace-id': {
     ...text,
-    description: 'Workspace of the deployment, sent as `X-Tenant-Id`. Needed when the key belongs to a whole organisation.',
+    description:
+      'Workspace of the deployment, sent as `X-Tenant-Id`. Needed for exports, and when the key belongs to a whole organisation.',
     kind: 'uuid',
   },
   region: {
     ...text,
-    description: 'Region of the hosted service. Picks its address.',
+    description: 'Region of the hosted service. Picks its addresses.',
     kind: 'enum',
     values: ['us', 'eu', 'apac', 'aws'],
     default: 'us',
@@ -58,6 +60,12 @@ export const INPUTS = {
   'control-plane-url': {
     ...text,
     description: 'Address of a self-hosted control plane, with its path prefix if it has one. Overrides `region`.',
+    kind: 'url',
+    defaultNote: 'from `region`',
+  },
+  'api-url': {
+    ...text,
+    description: 'Address of a self-hosted main API, which exports go through. Overrides `region`.',
     kind: 'url',
     defaultNote: 'from `region`',
   },
@@ -70,9 +78,11 @@ export const INPUTS = {
   },
   mode: {
     ...text,
-    description: 'What this step does. `deploy` creates or updates one deployment.',
+    description:
+      'What this step does. `deploy` creates or updates one deployment, and then exports traces if `export-project-id` is set; ' +
+      '`export` only exports traces.',
     kind: 'enum',
-    values: ['deploy'],
+    values: ['deploy', 'export'],
     default: 'deploy',
   },
   'deployment-name': {
@@ -164,14 +174,18 @@ export const INPUTS = {
   },
   'on-timeout': {
     ...text,
-    description: 'What becomes of the remote revision when the wait times out: `leave` it running or `interrupt` it.',
+    description:
+      'What becomes of the remote revision, or the export that this step made, when its wait times out: `leave` it running or ' +
+      '`interrupt` it.',
     kind: 'enum',
     values: ['leave', 'interrupt'],
     default: 'leave',
   },
   'on-cancel': {
     ...text,
-    description: 'What becomes of the remote revision when the workflow is cancelled: `leave` it running or `interrupt` it.',
+    description:
+      'What becomes of the remote revision, or the export that this step made, when the workflow is cancelled: `leave` it running ' +
+      'or `interrupt` it.',
     kind: 'enum',
     values: ['leave', 'interrupt'],
     default: 'leave',
@@ -206,6 +220,87 @@ export const INPUTS = {
     kind: 'duration',
     default: '2m',
   },
+  'export-project-id': {
+    ...text,
+    description:
+      'Id of the tracing project whose traces are exported. Turns the export on: after a successful deploy, which keeps its ' +
+      '`status`, or alone with `mode: export`. Needs `workspace-id`.',
+    kind: 'uuid',
+  },
+  'export-destination-id': {
+    ...text,
+    description: 'Id of an existing export destination. Give either this or `export-bucket`.',
+    kind: 'uuid',
+  },
+  'export-bucket': {
+    ...text,
+    description:
+      'Bucket to export to. Its destination is created the first time, and found again by its name, which follows from the bucket, ' +
+      'the prefix, the region and the endpoint; credentials that are given are brought up to date.',
+  },
+  'export-prefix': { ...text, description: 'Root prefix inside the bucket.' },
+  'export-bucket-region': {
+    ...text,
+    description: 'Region of the bucket. Needed for buckets of the original provider, which have no `export-endpoint-url`.',
+  },
+  'export-endpoint-url': {
+    ...text,
+    description: 'Address of another S3-compatible store.',
+    kind: 'url',
+  },
+  'export-access-key-id': {
+    ...text,
+    description: "Access key id for the bucket, from a secret. Without credentials a self-hosted service uses its environment's.",
+    secret: true,
+  },
+  'export-secret-access-key': { ...text, description: 'Secret access key for the bucket, from a secret.', secret: true },
+  'export-session-token': { ...text, description: 'Session token of temporary credentials, from a secret.', secret: true },
+  'export-start': {
+    ...text,
+    description:
+      'Beginning of the range: ISO 8601 (UTC, unless it has a zone), or relative to the beginning of the export: `-24h`, `-7d`, ' +
+      '`now`. With a schedule that exists already a relative beginning is not compared.',
+  },
+  'export-end': {
+    ...text,
+    description: 'End of the range, exclusive, written as `export-start`. Must be left out for a scheduled export.',
+  },
+  'export-interval-hours': {
+    ...text,
+    description:
+      'Hours from 1 to 168: makes a scheduled export, which is not followed. One that is there with the same settings is left as ' +
+      'it is (`unchanged`).',
+  },
+  'export-filter': {
+    ...text,
+    description: "Filter in the service's language, such as `eq(is_root, true)`. Its syntax is checked before any request.",
+    defaultNote: 'all runs',
+  },
+  'export-fields': {
+    ...text,
+    description: 'Fields of the runs to export, separated by commas or lines. Without `inputs` and `outputs` it is much faster.',
+    kind: 'lines',
+    defaultNote: 'all fields',
+  },
+  'export-format-version': {
+    ...text,
+    description: '`v2_beta` has richer column types and a Hive layout.',
+    kind: 'enum',
+    values: FORMAT_VERSIONS,
+    defaultNote: "the service's",
+  },
+  'export-wait': {
+    ...text,
+    description: 'Follows a one-off export to its end. With `false` the step is green as soon as the export is accepted.',
+    kind: 'boolean',
+    default: 'true',
+  },
+  'export-timeout': {
+    ...text,
+    description: 'Longest wait for the export.',
+    kind: 'duration',
+    default: '72h',
+  },
   summary: {
     ...text,
     description: 'Writes the job summary.',
@@ -216,7 +311,8 @@ export const INPUTS = {
 
 export const OUTPUTS = {
   status: {
-    description: 'How the step ended, always set. Green: `deployed` (with `wait: false`: accepted), `unchanged`, `planned`.',
+    description:
+      'How the step ended, always set. Green: `deployed` (with `wait: false`: accepted), `unchanged`, `planned`, `exported`.',
   },
   'deployment-id': { description: 'Id of the deployment.' },
   'deployment-name': { description: 'Name of the deployment.' },
@@ -232,6 +328,10 @@ export const OUTPUTS = {
       '`passed` or `failed`; `skipped` when it was asked for and did not come to an answer. Not set without `smoke-test-input`.',
   },
   'smoke-test-first-event-ms': { description: "Milliseconds from the smoke test's request to the first event of the agent." },
+  'export-id': { description: 'Id of the export, or of the schedule.' },
+  'export-status': { description: 'Last status of the export that was seen, such as `COMPLETED` or `INTERVAL_SCHEDULED`.' },
+  'export-rows': { description: 'Rows that the export has written.' },
+  'export-files': { description: 'Number of Parquet files that the export has written.' },
   'error-code': { description: 'Stable code of the failure, such as `E_BUILD_FAILED`; not set on a green step.' },
 } as const satisfies Record<string, NamedSpec>
 
@@ -244,6 +344,9 @@ export const STATE_KEYS = {
   revisionId: { description: 'Revision that main made.' },
   interrupt: { description: 'Why the revision is to be interrupted, as long as that has not been done.' },
   ended: { description: 'Set when the revision reached its end: there is nothing left to interrupt.' },
+  exportId: { description: 'Export that main created.' },
+  exportEnded: { description: 'Set when that export reached its end, or is not followed: there is nothing left to cancel.' },
+  cancelExport: { description: 'Why that export is to be cancelled, as long as that has not been done.' },
 } as const satisfies Record<string, NamedSpec>
 
 export type InputName = keyof typeof INPUTS
@@ -262,6 +365,7 @@ export const STATUSES = {
   deployed: true,
   unchanged: true,
   planned: true,
+  exported: true,
   failed: false,
   'timed-out': false,
   cancelled: false,

@@ -2,6 +2,7 @@ import { abortKind, deadlineOf } from './deadline.ts'
 import type { Effects } from './effects.ts'
 import { RequestFailure } from './failure.ts'
 import { isCertificateProblem } from './network-problem.ts'
+import { isNotSent } from './pacing.ts'
 
 export type RetryPolicy = {
   /** How often one request is sent at most. */
@@ -71,9 +72,11 @@ export function isPassingServerError(status: number | null): boolean {
  * Sends a request until it gives something, until nothing is left to hope for, or until the signal ends it.
  * `send` throws a `RequestFailure`; the one that is thrown on carries the number of attempts.
  */
-export async function withRetries<T>({ send, idempotent, signal, policy, effects, onRetry, onWaited }: {
+export async function withRetries<T>({ send, idempotent, hopeless, signal, policy, effects, onRetry, onWaited }: {
   send: (attempt: number) => Promise<T>
   idempotent: boolean
+  /** True for a failure that no repetition helps, whatever its status says. */
+  hopeless?: ((failure: RequestFailure) => boolean) | undefined
   signal: AbortSignal
   policy: RetryPolicy
   effects: Effects
@@ -87,9 +90,9 @@ export async function withRetries<T>({ send, idempotent, signal, policy, effects
       return await send(attempt)
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error
-      const failure = error.with({ attempts: attempt })
+      const failure = error.with({ attempts: isNotSent(error) ? attempt - 1 : attempt })
       if (failure.kind === 'protocol') protocolFaults++
-      if (!mayRepeat(failure, idempotent) || attempt >= policy.attempts) throw failure
+      if (!mayRepeat(failure, idempotent) || hopeless?.(failure) === true || attempt >= policy.attempts) throw failure
       if (protocolFaults >= policy.protocolAttempts) throw failure
       const waitMs = Math.max(failure.retryAfterMs ?? 0, backoffMs({ attempt, policy, random: effects.random }))
       refuseEndlessWait({ failure, waitMs, signal, policy, effects })

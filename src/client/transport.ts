@@ -4,6 +4,8 @@ import { readAnswer } from './answer.ts'
 import type { Effects } from './effects.ts'
 import { streamEvents, type ServerSentEvent } from './event-stream.ts'
 import { exchange } from './exchange.ts'
+import type { RequestFailure } from './failure.ts'
+import { isNotSent, type Pacer } from './pacing.ts'
 import { createRedactor, secretHeaderValues, secretValuesIn, type Redact } from './redaction.ts'
 import { DEFAULT_RETRY_POLICY, withRetries, type OnRetry, type RetryPolicy } from './retry.ts'
 
@@ -24,6 +26,8 @@ export type RequestOptions<T> = {
   maxBytes?: number
   /** The request can be repeated freely. By default GET and DELETE. */
   idempotent?: boolean
+  /** True for a failure that no repetition helps, such as a 429 that is no rate limit. */
+  hopeless?: (failure: RequestFailure) => boolean
   /** The answer's shape: one of another shape is a `protocol` failure. Absent: any JSON. */
   schema?: z.ZodType<T>
   /** A 2xx with an empty body is fine, and gives null. A 204 always is, without a schema. */
@@ -46,7 +50,7 @@ export type Transport = {
   request<T = unknown>(options: RequestOptions<T>): Promise<Answer<T>>
   /** Throws a `RequestFailure`, before the first event or after any. */
   stream(options: StreamOptions): AsyncGenerator<ServerSentEvent, void, undefined>
-  /** How long requests have waited because of a 429, in all. */
+  /** How long requests have waited because of a rate limit, in all: before they were sent, and after a 429. */
   waitedForRateLimitMs(): number
 }
 
@@ -61,6 +65,8 @@ export type TransportOptions = {
   effects: Effects
   policy?: Partial<RetryPolicy>
   onRetry?: OnRetry
+  /** The budget that its requests share with others; streams do not count. Absent: nothing is held back. */
+  pacer?: Pacer
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000
@@ -69,7 +75,7 @@ const STREAM_MAX_BYTES = 64 * 1024 * 1024
 const EVENT_MAX_LENGTH = 8 * 1024 * 1024
 
 /** Throws a plain `Error` for an address or a header that no request could be made with. */
-export function createTransport({ baseUrl, headers, redact, userAgent, effects, policy, onRetry }: TransportOptions): Transport {
+export function createTransport({ baseUrl, headers, redact, userAgent, effects, policy, onRetry, pacer }: TransportOptions): Transport {
   const base = parseBaseUrl(baseUrl)
   checkHeaders(headers)
   const fullPolicy = { ...DEFAULT_RETRY_POLICY, ...policy }
@@ -82,6 +88,15 @@ export function createTransport({ baseUrl, headers, redact, userAgent, effects, 
     const type = text === null ? {} : { 'content-type': 'application/json' }
     return { hide, text, sent: { host: url.host, accept, ...type, ...headers } }
   }
+  /** Waits for the budget; milliseconds. When the signal ends the wait, the exchange tells it. */
+  const pace = async (asked: Pick<RequestOptions<unknown>, 'method' | 'path' | 'signal'>): Promise<number> => {
+    try {
+      return (await pacer?.ready(asked)) ?? 0
+    } catch (error) {
+      if (asked.signal.aborted) return 0
+      throw error
+    }
+  }
   const request = async <T>(options: RequestOptions<T>): Promise<Answer<T>> => {
     const { method, path, body, signal, schema = null, emptyAllowed = false } = options
     const { timeoutMs = DEFAULT_TIMEOUT_MS, maxBytes = DEFAULT_MAX_BYTES } = options
@@ -90,15 +105,21 @@ export function createTransport({ baseUrl, headers, redact, userAgent, effects, 
     const { sent, text, hide } = prepare({ url, body, accept: 'application/json' })
     return await withRetries({
       idempotent,
+      hopeless: (failure) => isNotSent(failure) || options.hopeless?.(failure) === true,
       signal,
       policy: fullPolicy,
       effects,
-      onRetry: (event) => onRetry?.(event),
+      onRetry: (event) => {
+        if (event.status === 429) pacer?.hold({ method, path, waitMs: event.waitMs })
+        onRetry?.(event)
+      },
       onWaited: (failure, waitedMs) => {
         if (failure.status === 429) waitedForRateLimitMs += waitedMs
       },
       send: async (attempts) => {
+        waitedForRateLimitMs += await pace({ method, path, signal })
         const result = await exchange({ url, method, headers: sent, body: text, userAgent, timeoutMs, maxBytes, signal })
+        pacer?.learn({ method, path, headers: result.headers })
         const answer = readAnswer({
           result,
           request: { method, path, host: url.host, timeoutMs, maxBytes, signal },

@@ -51,6 +51,7 @@ function scene({ outputProblem, summaryProblem }: { outputProblem?: string; summ
       redactor,
       github: githubContext(),
       rateLimitWaitMs: 40_000,
+      rateLimits: ['the control plane', 'Run lookup'],
       now: 125_000,
     })
   return {
@@ -75,7 +76,7 @@ describe('conclude', () => {
     expect(written).toEqual(["Deployed 'agent' in 2 min 5 s: https://agent.example.com"])
     expect(errors()).toEqual([])
     expect(summary()).toContain('### ✅ Deployed: agent')
-    expect(summary()).toContain('Waited 40 s for the rate limit.')
+    expect(summary()).toContain('Waited 40 s for the rate limit of the control plane, Run lookup.')
   })
 
   it('is red for a failure, with one annotation that says what happened, what was tried and what to do', () => {

@@ -141,7 +141,7 @@ describe('parseInputs', () => {
     [{ 'image-uri': DIGEST, 'repo-url': 'https://github.com/acme/agents' }, 'repo-url', 'image-uri'],
     [{ 'image-uri': DIGEST, 'config-path': 'a.json' }, 'config-path', 'image-uri'],
     [{ 'image-uri': DIGEST, tag: 'v1' }, 'tag', 'image-uri'],
-    [{ mode: 'export' }, 'mode', 'deploy'],
+    [{ mode: 'explode' }, 'mode', 'deploy'],
   ])('refuses %j', (changes, input, says) => {
     const { message } = failure(changes)
     expect(message).toContain(input)

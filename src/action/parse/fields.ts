@@ -3,6 +3,26 @@ import { CONFIG_PATH_RULE, graphConfigPathSchema } from '../../contract/config-p
 import { GIT_REF_RULE, isTagRef, isValidGitRef, repoRefSchema, TAG_REF_PREFIX } from '../../contract/git-ref.ts'
 import { DEPLOYMENT_NAME_RULE, deploymentNameSchema, normaliseDeploymentName } from '../../contract/name.ts'
 import { imageUriSchema } from '../../contract/revision.ts'
+import { MOMENT_RULE, parseMoment } from '../export/moment.ts'
+import {
+  BUCKET_REGION_RULE,
+  BUCKET_RULE,
+  CREDENTIAL_RULE,
+  ENDPOINT_RULE,
+  FIELDS_RULE,
+  FILTER_RULE,
+  INTERVAL_RULE,
+  parseApiUrl,
+  parseBucket,
+  parseBucketRegion,
+  parseCredential,
+  parseEndpoint,
+  parseExportFields,
+  parseExportFilter,
+  parseInterval,
+  parsePrefix,
+  PREFIX_RULE,
+} from '../export/parse.ts'
 import { INPUTS, type InputName } from '../registry.ts'
 import { ADDRESS_RULE, parseAddress } from './address.ts'
 import { DURATION_RULE, parseDuration } from './duration.ts'
@@ -18,6 +38,7 @@ export const FIELDS = {
   'workspace-id': uuid(),
   region: words(INPUTS.region),
   'control-plane-url': { accepted: ADDRESS_RULE, parse: parseAddress },
+  'api-url': { accepted: ADDRESS_RULE, parse: parseApiUrl },
   dialect: words(INPUTS.dialect),
   mode: words(INPUTS.mode),
   'deployment-name': { accepted: DEPLOYMENT_NAME_RULE, parse: parseName },
@@ -43,6 +64,23 @@ export const FIELDS = {
   'smoke-test-stream-mode': words(INPUTS['smoke-test-stream-mode']),
   'smoke-test-expect': { accepted: EXPECT_RULE, parse: parseExpect },
   'smoke-test-timeout': { accepted: DURATION_RULE, parse: parseDuration },
+  'export-project-id': uuid(),
+  'export-destination-id': uuid(),
+  'export-bucket': { accepted: BUCKET_RULE, parse: parseBucket },
+  'export-prefix': { accepted: PREFIX_RULE, parse: parsePrefix },
+  'export-bucket-region': { accepted: BUCKET_REGION_RULE, parse: parseBucketRegion },
+  'export-endpoint-url': { accepted: ENDPOINT_RULE, parse: parseEndpoint },
+  'export-access-key-id': { accepted: CREDENTIAL_RULE, parse: parseCredential('access_key_id') },
+  'export-secret-access-key': { accepted: CREDENTIAL_RULE, parse: parseCredential('secret_access_key') },
+  'export-session-token': { accepted: CREDENTIAL_RULE, parse: parseCredential('session_token') },
+  'export-start': { accepted: MOMENT_RULE, parse: parseMoment },
+  'export-end': { accepted: MOMENT_RULE, parse: parseMoment },
+  'export-interval-hours': { accepted: INTERVAL_RULE, parse: parseInterval },
+  'export-filter': { accepted: FILTER_RULE, parse: parseExportFilter },
+  'export-fields': { accepted: FIELDS_RULE, parse: parseExportFields },
+  'export-format-version': words(INPUTS['export-format-version']),
+  'export-wait': boolean(),
+  'export-timeout': { accepted: DURATION_RULE, parse: parseDuration },
   summary: boolean(),
 } as const satisfies Record<InputName, { accepted: string; parse: (text: string) => Parsed<unknown> }>
 

@@ -78,6 +78,31 @@ export const ERROR_CODES = {
     remedy:
       'Look at the status of the revision, and raise `timeout` if it was merely slow. A first deploy takes about 15 minutes.',
   },
+  E_DESTINATION: {
+    title: 'Export destination refused',
+    meaning: 'The service could not write its test file into the bucket: one of four causes, which the message names.',
+    remedy:
+      '"Access denied": give the key pair write access to the bucket. "Bucket is not valid": check `export-bucket` and its region. ' +
+      '"Key ID you provided does not exist": check `export-access-key-id`. "Invalid endpoint": check `export-endpoint-url`, and ' +
+      'leave it out for the original provider.',
+  },
+  E_EXPORT_FAILED: {
+    title: 'Export failed',
+    meaning: 'The export ended in `FAILED`: one of its runs failed after all retries. What was written before stays in the bucket.',
+    remedy: 'Read the errors of the failing runs in the job summary, correct their cause, and create a new export.',
+  },
+  E_EXPORT_CANCELLED: {
+    title: 'Export cancelled',
+    meaning: 'Somebody cancelled the export on the service. It cannot be restarted.',
+    remedy: 'Find out who did and why; run the step again to create a new export.',
+  },
+  E_EXPORT_TIMEOUT: {
+    title: 'Export timed out',
+    meaning: 'The export ended in `TIMEDOUT`, or had not ended within `export-timeout`.',
+    remedy:
+      'Reduce the scope of the export, or split it: a shorter range, a filter, fewer fields. Raise `export-timeout` if it was ' +
+      'merely slow.',
+  },
   E_CANCELLED: {
     title: 'Cancelled',
     meaning: 'The workflow was cancelled. The revision goes on by itself, unless `on-cancel: interrupt` stopped it.',
@@ -94,6 +119,7 @@ export function errorAnchor(code: ErrorCode): string {
 
 const STATUS_OF: Partial<Record<ErrorCode, Status>> = {
   E_TIMEOUT: 'timed-out',
+  E_EXPORT_TIMEOUT: 'timed-out',
   E_CANCELLED: 'cancelled',
   E_SUPERSEDED: 'superseded',
 }

@@ -84,9 +84,14 @@ export function requestFailure(error: unknown, doing: string): ActionFailure {
     code,
     happened: [`${doing} failed: ${sentence(error.message)}`, ...evidence(error)].join('\n'),
     tried: tried(error),
-    ...(hint === undefined ? {} : { next: hint.next }),
+    ...(hint === undefined ? {} : { next: forAddress(hint.next, error.path) }),
     cause: error,
   })
+}
+
+/** Exports go through the main API, whose address is another input. */
+function forAddress(next: string, path: string): string {
+  return path.startsWith('/api/v1/') ? next.replaceAll('control-plane-url', 'api-url').replace('control plane', 'service') : next
 }
 
 function evidence({ kind, detail, excerpt, requestId }: RequestFailure): string[] {

@@ -1,3 +1,4 @@
+import { exportSection } from '../export/section.ts'
 import type { GithubContext } from '../github/context.ts'
 import type { Inputs } from '../inputs.ts'
 import type { Journal } from '../journal.ts'
@@ -17,6 +18,7 @@ const HEADINGS: Readonly<Record<Status, string>> = {
   deployed: 'Deployed',
   unchanged: 'Unchanged',
   planned: 'Planned',
+  exported: 'Exported',
   failed: 'Failed',
   'timed-out': 'Timed out',
   cancelled: 'Cancelled',
@@ -34,7 +36,9 @@ export type SummaryData = {
   notes: Journal['notes']
   logTail: Journal['logTail']
   smokeTest: Journal['smokeTest']
+  export: Journal['export']
   rateLimitWaitMs: number
+  rateLimits?: readonly string[]
   startedAt: number
   endedAt: number
   github: Pick<GithubContext, 'serverUrl' | 'actionRepository'>
@@ -42,7 +46,17 @@ export type SummaryData = {
 
 /** The job summary of one step, as GitHub-flavoured Markdown. */
 export function renderSummary(data: SummaryData): string {
-  const sections = [heading(data), failureBlock(data), facts(data), timeline(data), smokeSection(data.smokeTest), planTable(data), remarks(data), log(data)]
+  const sections = [
+    heading(data),
+    failureBlock(data),
+    facts(data),
+    timeline(data),
+    smokeSection(data.smokeTest),
+    exportSection(data.export),
+    planTable(data),
+    remarks(data),
+    log(data),
+  ]
   return clipBytes(`${sections.filter((section) => section !== '').join('\n\n')}\n`, SUMMARY_MAX_BYTES)
 }
 
@@ -130,8 +144,9 @@ function planTable({ plan }: SummaryData): string {
   return ['#### Plan', '', '| Field | Live | Wanted |', '|---|---|---|', ...rows].join('\n')
 }
 
-function remarks({ notes, rateLimitWaitMs }: SummaryData): string {
-  const waited = rateLimitWaitMs < 1000 ? [] : [`Waited ${formatDuration(rateLimitWaitMs)} for the rate limit.`]
+function remarks({ notes, rateLimitWaitMs, rateLimits = [] }: SummaryData): string {
+  const names = rateLimits.length === 0 ? 'the control plane' : rateLimits.join(', ')
+  const waited = rateLimitWaitMs < 1000 ? [] : [`Waited ${formatDuration(rateLimitWaitMs)} for the rate limit of ${names}.`]
   return [...waited, ...notes].map((note) => `- ${inline(note.replaceAll('\n', ' '))}`).join('\n')
 }
 

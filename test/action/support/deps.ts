@@ -71,6 +71,9 @@ export function fakeDeps(changes: Partial<ControlPlane> = {}, onSleep?: (now: nu
     agentServer: () => {
       throw new Error('this test has no agent server')
     },
+    bulkExports: () => {
+      throw new Error('this test has no bulk export')
+    },
     checkout: () => undefined,
     redact: (text) => text.replaceAll('key-of-the-test', '***'),
     effects,
