@@ -1,4 +1,4 @@
-import { deploymentAnswerSchema, pageAnswerSchema, type DeploymentAnswer } from '../contract/answers.ts'
+import { deploymentAnswerSchema, pageAnswerSchema, type DeploymentAnswer, type RevisionAnswer } from '../contract/answers.ts'
 import type { DeploymentCreate, DeploymentPatch } from '../contract/deployment.ts'
 import { toDialect } from '../contract/dialects.ts'
 import { PAGE_LIMIT_MAX } from '../contract/paging.ts'
@@ -28,6 +28,16 @@ export type DeploymentOperations = {
   patchDeployment(options: {
     id: string
     body: DeploymentPatch
+    previousLatestRevisionId: string | null
+    signal: AbortSignal
+  }): Promise<PatchResult>
+  /**
+   * Deploys an earlier revision once more, as a new one from the same source (service facts 1.8). `unsupported` where the control
+   * plane has no such route; a 400 where it redeploys only the latest one. The result is that of `patchDeployment`.
+   */
+  redeployRevision(options: {
+    deploymentId: string
+    revisionId: string
     previousLatestRevisionId: string | null
     signal: AbortSignal
   }): Promise<PatchResult>
@@ -124,6 +134,35 @@ export function deploymentOperations(
         },
       }),
 
+    redeployRevision: async ({ deploymentId, revisionId, previousLatestRevisionId, signal }) =>
+      await withRecovery<PatchResult>({
+        context,
+        signal,
+        send: async () =>
+          await onOptionalRoute({
+            ids: [deploymentId, revisionId],
+            what: 'way to redeploy a revision',
+            run: async () => {
+              const path = pathOf('v2', 'deployments', deploymentId, 'revisions', revisionId, 'redeploy')
+              const deployment = (await transport.request({ method: 'POST', path, schema: deploymentAnswerSchema, signal })).body
+              const latest = deployment.latest_revision_id
+              return { deployment, revisionId: latest === previousLatestRevisionId ? null : latest, recovered: false }
+            },
+          }),
+        recover: async () => {
+          const revisions = await listRevisions({ deploymentId, max: PAGE_LIMIT_MAX, signal })
+          const source = revisions.find(({ id }) => id === revisionId)
+          const newer = newerRevisions(revisions, previousLatestRevisionId)
+          if (newer === null || source === undefined) {
+            return { outcome: 'unclear', because: 'the revisions from before are not all in the list' }
+          }
+          const revision = newer.find((candidate) => isSameSource(candidate, source))
+          if (revision === undefined) return { outcome: 'absent' }
+          const deployment = await getDeployment(deploymentId, signal)
+          return { outcome: 'found', value: { deployment, revisionId: revision.id, recovered: true } }
+        },
+      }),
+
     deleteDeployment: async ({ id, deleteTracingProject, timeoutMs, signal }) =>
       await onOptionalRoute({
         ids: [id],
@@ -151,6 +190,12 @@ export function deploymentOperations(
 
 function deploymentPath(id: string): string {
   return pathOf('v2', 'deployments', id)
+}
+
+/** True for revisions of one source; a commit that is not known yet may still become that of the other. */
+function isSameSource({ source_revision_config: a }: RevisionAnswer, { source_revision_config: b }: RevisionAnswer): boolean {
+  const commit = a.repo_commit_sha === null || b.repo_commit_sha === null || a.repo_commit_sha === b.repo_commit_sha
+  return commit && (['repo_ref', 'graph_config_path', 'image_uri'] as const).every((field) => a[field] === b[field])
 }
 
 /** True when a PATCH with this body makes a revision (specification 2.2; service facts 1.6). */

@@ -151,7 +151,7 @@ function createReader(maxEventLength: number): Reader {
   const decoder = new TextDecoder()
   let events: ServerSentEvent[] = []
   let overflowed = false
-  let last = '\n'
+  const place = createPlace()
   const parser: EventSourceParser = createParser({
     maxBufferSize: maxEventLength,
     onEvent: ({ event = 'message', data }) => void events.push({ event, data }),
@@ -162,12 +162,33 @@ function createReader(maxEventLength: number): Reader {
   const feed = (text: string): ServerSentEvent[] => {
     events = []
     if (text !== '' && !overflowed) parser.feed(text)
-    last = text.at(-1) ?? last
+    place.read(text)
     return events
   }
   return {
     read: (chunk) => feed(decoder.decode(chunk, { stream: true })),
     overflowed: () => overflowed,
-    unfinished: () => feed(decoder.decode()).length > 0 || !/[\r\n]/.test(last) || feed('\n\n').length > 0,
+    // A name without data counts as well: it may have been the beginning of an error.
+    unfinished: () => feed(decoder.decode()).length > 0 || place.isInside() || feed('\n\n').length > 0,
+  }
+}
+
+/** Where in the stream we are: inside a line or an event, or between two. Comments stand between. */
+function createPlace(): { read: (text: string) => void; isInside: () => boolean } {
+  // Of the line under way only how it begins, and a CR at its end that may be the first half of a line break.
+  let line = ''
+  let inEvent = false
+  const read = (text: string): void => {
+    const lines = (line + text).split(/\r\n|\n|\r(?!$)/)
+    const rest = lines.pop() ?? ''
+    line = rest.slice(0, 1) + (rest.length > 1 && rest.endsWith('\r') ? '\r' : '')
+    for (const whole of lines) inEvent = whole !== '' && (inEvent || !whole.startsWith(':'))
+  }
+  return {
+    read,
+    isInside: () => {
+      if (line.endsWith('\r')) read('\n')
+      return inEvent || line !== ''
+    },
   }
 }

@@ -1,4 +1,5 @@
 import type { RevisionAnswer, SourceRevisionConfigAnswer } from '../contract/answers.ts'
+import { isImageOf } from '../contract/image.ts'
 import type { SourceRevisionConfigInput } from '../contract/revision.ts'
 import type { ControlPlaneContext } from './context.ts'
 import { abortKind } from './deadline.ts'
@@ -63,7 +64,7 @@ async function attemptRecovery<T>({ failure, recover, signal, pause }: {
   }
 }
 
-/** True unless a field that was sent came back with another value. */
+/** True unless a field that was sent came back with another value. An image may come back with its digest. */
 export function matchesSent(
   answer: { source_revision_config: SourceRevisionConfigAnswer },
   sent: { source_revision_config?: SourceRevisionConfigInput | null | undefined },
@@ -72,7 +73,9 @@ export function matchesSent(
   const wanted = sent.source_revision_config ?? {}
   return (['repo_ref', 'graph_config_path', 'image_uri'] as const).every((field) => {
     const value = wanted[field] ?? null
-    return value === null || got[field] === null || got[field] === value
+    const recorded = got[field]
+    if (value === null || recorded === null) return true
+    return field === 'image_uri' ? isImageOf(recorded, value) : recorded === value
   })
 }
 

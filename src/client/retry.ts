@@ -45,11 +45,14 @@ export function backoffMs({ attempt, policy, random }: { attempt: number; policy
   return Math.round(random() * Math.min(policy.capMs, policy.baseMs * 2 ** (attempt - 1)))
 }
 
+/** `code` of a refusal that is a rate limit whatever its status: GitHub answers 403 to some. */
+export const RATE_LIMITED = 'rate-limited'
+
 /** True when sending the request again may help and can do no harm. */
 export function mayRepeat(failure: RequestFailure, idempotent: boolean): boolean {
   switch (failure.kind) {
     case 'http':
-      if (failure.status === 429) return true
+      if (failure.status === 429 || failure.code === RATE_LIMITED) return true
       return idempotent && (failure.status === 408 || isPassingServerError(failure.status))
     case 'network':
       if (isCertificateProblem(failure.code)) return false

@@ -250,6 +250,14 @@ describe('changing a deployment', () => {
     expect((await change()).revisionId).toBe('ours')
   })
 
+  it('takes an image that came back with its digest for what it sent', async () => {
+    patch().reply(503)
+    const image = { repo_ref: null, graph_config_path: null, image_uri: `agent:2@sha256:${'0'.repeat(64)}` }
+    revisions(revision({ id: 'ours', created_at: '2026-01-02T00:00:00Z', source_revision_config: image }), before)
+    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    expect((await change({ source_revision_config: { image_uri: 'agent:2' } })).revisionId).toBe('ours')
+  })
+
   it('takes the order of the list where a time is missing', async () => {
     patch().reply(503)
     revisions(revision({ id: 'ours', created_at: null, source_revision_config: { repo_ref: 'v2' } }), before)
@@ -342,5 +350,61 @@ describe('a failure', () => {
     expect(changed).toBeInstanceOf(RequestFailure)
     expect(changed).toMatchObject({ kind: 'http', excerpt: 'e', requestId: 'r', retryAfterMs: 1, ambiguous: true, attempts: 3 })
     expect(changed.message).toBe('GET /x answered 500 (tried 3 times): d')
+  })
+})
+
+describe('redeploying a revision', () => {
+  const good = 'good'
+  const path = `${DEPLOYMENT}/revisions/${good}/redeploy`
+  const redeploy = () =>
+    setUp().plane.redeployRevision({
+      deploymentId: DEPLOYMENT_ID,
+      revisionId: good,
+      previousLatestRevisionId: REVISION_ID,
+      signal: unaborted(),
+    })
+  const made = (id: string, second: number, repo_commit_sha: string | null) =>
+    revision({
+      id,
+      created_at: `2026-01-01T00:00:0${second}Z`,
+      source_revision_config: { repo_ref: 'main', graph_config_path: 'langgraph.json', repo_commit_sha },
+    })
+  const listed = (...resources: Record<string, unknown>[]) =>
+    nock(HOST)
+      .get(`${DEPLOYMENT}/revisions`)
+      .query({ limit: 100, offset: 0 })
+      .reply(200, { resources, offset: resources.length })
+
+  it('tells the new revision', async () => {
+    nock(HOST)
+      .post(path)
+      .reply(200, deployment({ latest_revision_id: 'new' }))
+    expect(await redeploy()).toMatchObject({ revisionId: 'new', recovered: false })
+  })
+
+  it.each([404, 405])('is unsupported where there is no such route (%i)', async (status) => {
+    nock(HOST).post(path).reply(status, { detail: 'Not Found' })
+    expect(await failureOf(redeploy())).toMatchObject({ kind: 'unsupported', attempts: 1 })
+  })
+
+  it('is not repeated after a refusal', async () => {
+    nock(HOST).post(path).reply(400, { detail: 'only the latest revision' })
+    expect(await failureOf(redeploy())).toMatchObject({ kind: 'http', status: 400, attempts: 1 })
+  })
+
+  it('finds what it made when its answer was lost, and takes no other for it', async () => {
+    nock(HOST).post(path).replyWithError(reset())
+    listed(made('pushed', 4, 'b'.repeat(40)), made('ours', 3, null), made(REVISION_ID, 2, 'b'.repeat(40)), made(good, 1, 'a'.repeat(40)))
+    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    expect(await redeploy()).toMatchObject({ revisionId: 'ours', recovered: true })
+  })
+
+  it('is asked for once more when it was not carried out', async () => {
+    nock(HOST).post(path).reply(503)
+    listed(made(REVISION_ID, 2, 'b'.repeat(40)), made(good, 1, 'a'.repeat(40)))
+    nock(HOST)
+      .post(path)
+      .reply(200, deployment({ latest_revision_id: 'new' }))
+    expect(await redeploy()).toMatchObject({ revisionId: 'new', recovered: false })
   })
 })

@@ -62,6 +62,8 @@ describe('parseRetryAfter', () => {
     ['7', 7000],
     [' 120 ', 120_000],
     ['1.5', 1500],
+    ['1.25', 1250],
+    ['1 Jan 2030 (Tue)', null],
     ['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
     ['Thu, 01 Jan 2026 11:00:00 GMT', 0],
     ['Thursday, 01-Jan-26 12:00:05 GMT', 5000],
@@ -69,6 +71,7 @@ describe('parseRetryAfter', () => {
     [undefined, null],
     ['-1', null],
     ['soon', null],
+    ['7 s', null],
     ['2030', 2_030_000],
     ['9999999999999999999999', null],
     ['Thursday next week', null],
@@ -143,6 +146,13 @@ describe('mayRepeat', () => {
   })
 })
 
+describe('a refusal that is a rate limit', () => {
+  it('is one by its code, whatever its status', () => {
+    expect(mayRepeat(failure({ status: 403, code: 'rate-limited' }), false)).toBe(true)
+    expect(mayRepeat(failure({ status: 403 }), true)).toBe(false)
+  })
+})
+
 describe('withRetries', () => {
   it('goes on until the request succeeds, and says each wait before it', async () => {
     const { pending, effects, events, waited } = run([failure(), failure({ summary: 'answered 500', status: 500 })])
@@ -175,8 +185,9 @@ describe('withRetries', () => {
   })
 
   it('passes on errors that are no failures of a request', async () => {
-    const { pending } = run([], { send: () => Promise.reject(new TypeError('a mistake')) })
-    await expect(pending).rejects.toThrow(TypeError)
+    const mistake = new TypeError('a mistake')
+    const { pending } = run([], { send: () => Promise.reject(mistake) })
+    await expect(pending).rejects.toBe(mistake)
   })
 
   it('waits as long as Retry-After asks, and never shorter than its own backoff', async () => {
@@ -213,6 +224,23 @@ describe('withRetries', () => {
     deadline.stop()
     expect(effects.sleeps).toEqual([500])
     expect(sends()).toBe(2)
+  })
+
+  it.each([
+    ['its own backoff would end at the deadline', { timeoutMs: 500, retryAfterMs: null }, 'GET /x answered 503'],
+    ['its own backoff is longer than what it was asked to wait', { timeoutMs: 400, retryAfterMs: 100 }, 'GET /x answered 503'],
+    [
+      'it was asked to wait until the deadline',
+      { timeoutMs: 2000, retryAfterMs: 2000 },
+      'GET /x answered 503 and asked to wait 2 s, but what is left of the time is 2 s',
+    ],
+  ])('says why it does not wait: %s', async (_why, { timeoutMs, retryAfterMs }, says) => {
+    const effects = virtualEffects({ start: NOW })
+    const deadline = startDeadline({ timeoutMs, parent: unaborted(), effects })
+    const { pending } = run([failure({ retryAfterMs })], { effects, signal: deadline.signal })
+    expect((await failureOf(pending)).message).toBe(says)
+    deadline.stop()
+    expect(effects.sleeps).toEqual([])
   })
 
   it.each([

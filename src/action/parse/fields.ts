@@ -25,12 +25,16 @@ import {
 } from '../export/parse.ts'
 import { INPUTS, type InputName } from '../registry.ts'
 import { ADDRESS_RULE, parseAddress } from './address.ts'
-import { DURATION_RULE, parseDuration } from './duration.ts'
+import { AGE_RULE, DURATION_RULE, parseAge, parseDuration } from './duration.ts'
 import { type Parsed, parseBoolean, parseEnum, parseWith } from './parsed.ts'
 import { parseRepoUrl, REPO_URL_RULE } from './repo-url.ts'
 import { parseSecretLines, SECRET_LINES_RULE } from './secret-lines.ts'
 import { ASSISTANT_RULE, EXPECT_RULE, parseAssistant, parseExpect, parseSmokeInput, SMOKE_INPUT_RULE } from './smoke-test.ts'
 import { parseSourceConfig, SOURCE_CONFIG_RULE } from './source-config.ts'
+
+/** Longest name of an environment that GitHub takes. */
+const ENVIRONMENT_MAX = 255
+const ENVIRONMENT_RULE = `a name of one line, ${ENVIRONMENT_MAX} characters at most`
 
 /** How the text of each input is read, and what is accepted, in words. An empty text never gets here: it means unset. */
 export const FIELDS = {
@@ -64,6 +68,9 @@ export const FIELDS = {
   'smoke-test-stream-mode': words(INPUTS['smoke-test-stream-mode']),
   'smoke-test-expect': { accepted: EXPECT_RULE, parse: parseExpect },
   'smoke-test-timeout': { accepted: DURATION_RULE, parse: parseDuration },
+  'rollback-on-failure': boolean(),
+  'promote-from': { accepted: 'the name or the id of a deployment', parse: parseNameOrId },
+  'preview-ttl': { accepted: AGE_RULE, parse: parseAge },
   'export-project-id': uuid(),
   'export-destination-id': uuid(),
   'export-bucket': { accepted: BUCKET_RULE, parse: parseBucket },
@@ -81,7 +88,10 @@ export const FIELDS = {
   'export-format-version': words(INPUTS['export-format-version']),
   'export-wait': boolean(),
   'export-timeout': { accepted: DURATION_RULE, parse: parseDuration },
+  environment: { accepted: ENVIRONMENT_RULE, parse: parseEnvironment },
+  comment: boolean(),
   summary: boolean(),
+  'github-token': { accepted: 'a token without white space, on one line', parse: parseApiKey },
 } as const satisfies Record<InputName, { accepted: string; parse: (text: string) => Parsed<unknown> }>
 
 type Read<Name extends InputName> = Extract<ReturnType<(typeof FIELDS)[Name]['parse']>, { value: unknown }>['value']
@@ -109,10 +119,21 @@ function parseApiKey(text: string): Parsed<string> {
   return /^[\x21-\x7e]{1,4096}$/.test(text) ? { value: text } : { problem: 'contains characters that no header can carry' }
 }
 
+function parseEnvironment(text: string): Parsed<string> {
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return { problem: 'has more than one line, or control characters' }
+  return text.length <= ENVIRONMENT_MAX ? { value: text } : { problem: `is ${text.length} characters long` }
+}
+
 function parseName(text: string): Parsed<string> {
   if (deploymentNameSchema.safeParse(text).success) return { value: text }
   const suggestion = normaliseDeploymentName(text)
   return { problem: 'is not a name of a deployment', ...(suggestion === '' ? {} : { fix: `write ${suggestion}` }) }
+}
+
+function parseNameOrId(text: string): Parsed<{ name: string } | { id: string }> {
+  if (z.uuid().safeParse(text).success) return { value: { id: text.toLowerCase() } }
+  const name = parseName(text)
+  return 'value' in name ? { value: { name: name.value } } : name
 }
 
 function parseRepoRef(text: string): Parsed<string> {

@@ -4,6 +4,9 @@ export const SECRET_LINES_RULE =
   'lines NAME=value, each value literal up to the end of its line; NAME<<END … END for a value of several lines; ' +
   'blank lines and lines that begin with # are skipped'
 
+/** What nobody takes for a piece of a secret. */
+const CONVENTIONAL_NAME = /^[A-Z][A-Z0-9_]*$/
+
 export type SecretLines = {
   secrets: Secret[]
   /** Clauses that name the line, never its text. */
@@ -35,6 +38,8 @@ export function parseSecretLines(text: string): SecretLines {
       if (last === -1) result.problems.push(`line ${number}: the value of ${entry.name} has no end line`)
     }
     result.sensitive.push(value)
+    // The last line of a key in base64 looks like a name without a value.
+    if (value.trim() === '' && !CONVENTIONAL_NAME.test(entry.name)) result.sensitive.push(entry.name)
     const problem = faultOf(entry.name, value)
     if (problem !== undefined) result.problems.push(`line ${number}: ${problem}`)
     const earlier = seen.get(entry.name)
@@ -59,7 +64,10 @@ function splitLine(line: string): { name: string; value: string; end?: string } 
 function faultOf(name: string, value: string): string | undefined {
   if (!SECRET_NAME_PATTERN.test(name)) return 'the name is not one of an environment variable'
   if (RESERVED_SECRET_NAMES.has(name)) return `${name} is reserved: the service sets it itself`
-  if (value.trim() === '') return `${name} has no value (a secret that does not exist in this repository is an empty text)`
+  if (value.trim() === '') {
+    const shown = CONVENTIONAL_NAME.test(name) ? name : 'the variable'
+    return `${shown} has no value (a secret that does not exist in this repository is an empty text)`
+  }
   if (value.includes('\0')) return `the value of ${name} contains a NUL character`
   return secretSchema.safeParse({ name, value }).success ? undefined : `the name or the value of ${name.slice(0, 40)} is too long`
 }

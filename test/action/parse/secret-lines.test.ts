@@ -49,6 +49,12 @@ describe('parseSecretLines', () => {
     expect(sensitive).toEqual(['fine-value', 'rest-of-a-private-key'])
   })
 
+  it('takes the end of a key in base64 for no name', () => {
+    const { problems, sensitive } = parseSecretLines('KEY=first-line\nQx7Wz9aB=')
+    expect(problems).toEqual(['line 2: the variable has no value (a secret that does not exist in this repository is an empty text)'])
+    expect(sensitive).toEqual(['first-line', '', 'Qx7Wz9aB'])
+  })
+
   const name = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,20}$/).filter((text) => !RESERVED_SECRET_NAMES.has(text))
   const value = fc.string({ minLength: 1 }).filter((text) => !/[\0\r\n]/.test(text) && text.trim() !== '')
 
