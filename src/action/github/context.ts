@@ -7,6 +7,8 @@ export type GithubContext = {
   /** `owner/name`. */
   repository: string
   serverUrl: string
+  /** `https://api.github.com`, or that of a GitHub Enterprise Server, whose path is `/api/v3`. */
+  apiUrl: string
   runId: string
   runAttempt: string
   /** `owner/name` of this action, when it runs from a repository. */
@@ -23,6 +25,7 @@ export function readGithubContext(env: NodeJS.ProcessEnv, readFile: (path: strin
     sha: text('GITHUB_SHA'),
     repository: text('GITHUB_REPOSITORY'),
     serverUrl: text('GITHUB_SERVER_URL').replace(/\/+$/, '') || 'https://github.com',
+    apiUrl: text('GITHUB_API_URL').replace(/\/+$/, '') || 'https://api.github.com',
     runId: text('GITHUB_RUN_ID'),
     runAttempt: text('GITHUB_RUN_ATTEMPT'),
     actionRepository: text('GITHUB_ACTION_REPOSITORY'),

@@ -8,9 +8,9 @@ describe('gantt', () => {
       [
         { status: 'QUEUED', at: 1000 },
         { status: 'BUILDING', at: 3000 },
-        { status: 'BUILD_FAILED', at: 9000 },
+        { status: 'BUILD_FAILED', at: 19_000 },
       ],
-      9000,
+      19_000,
     )
     expect(chart.split('\n')).toEqual([
       '```mermaid',
@@ -21,10 +21,19 @@ describe('gantt', () => {
       '  section Queue',
       '  QUEUED :s0, 1000, 3000',
       '  section Build',
-      '  BUILDING :s1, 3000, 9000',
-      '  BUILD_FAILED :crit, milestone, s2, 9000, 9000',
+      '  BUILDING :s1, 3000, 19000',
+      '  BUILD_FAILED :crit, milestone, s2, 19000, 19000',
       '```',
     ])
+  })
+
+  it('has no two ticks within one second', () => {
+    const ticks = (end: number) =>
+      gantt([{ status: 'QUEUED', at: 1000 }], end)
+        .split('\n')
+        .filter((line) => line.includes('tickInterval'))
+    expect(ticks(10_999)).toEqual(['  tickInterval 1second'])
+    expect(ticks(11_000)).toEqual([])
   })
 
   it('draws nothing when nothing was seen', () => {
@@ -41,7 +50,7 @@ describe('gantt', () => {
         ).split('\n')
         expect(lines.filter((line) => / :.*s\d+, \d+, \d+$/.test(line))).toHaveLength(names.length)
         expect(lines.filter((line) => line.includes('`'))).toHaveLength(2)
-        expect(lines.slice(5, -1).every((line) => /^ {2}(section Other|status[\w -]* :s\d+, \d+, \d+)$/.test(line))).toBe(true)
+        expect(lines.slice(6, -1).every((line) => /^ {2}(section Other|status[\w -]* :s\d+, \d+, \d+)$/.test(line))).toBe(true)
       }),
     )
   })

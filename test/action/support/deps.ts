@@ -1,11 +1,12 @@
 import { vi } from 'vitest'
 import type { ControlPlane } from '../../../src/client/control-plane.ts'
 import type { Deps } from '../../../src/action/deps.ts'
-import type { Inputs } from '../../../src/action/inputs.ts'
+import type { DeployInputs, Inputs } from '../../../src/action/inputs.ts'
 import { createJournal } from '../../../src/action/journal.ts'
 import type { Log } from '../../../src/action/report/log.ts'
-import { deployment, DEPLOYMENT_ID, NEW_REVISION_ID, REPO_URL, revision } from './answers.ts'
+import { deployment, DEPLOYMENT_ID, httpFailure, NEW_REVISION_ID, REPO_URL, revision } from './answers.ts'
 import { fakeEffects } from './effects.ts'
+import { githubContext } from './github.ts'
 
 /** A control plane on which everything goes well, unless a test says otherwise. */
 export function fakeControlPlane(changes: Partial<ControlPlane> = {}): ControlPlane {
@@ -22,6 +23,9 @@ export function fakeControlPlane(changes: Partial<ControlPlane> = {}): ControlPl
       revisionId: NEW_REVISION_ID,
       recovered: false,
     })),
+    redeployRevision: vi.fn(async () => {
+      throw httpFailure(405, { kind: 'unsupported' })
+    }),
     deleteDeployment: vi.fn(async () => ({ alreadyGone: false })),
     listRevisions: vi.fn(async () => []),
     getRevision: vi.fn(async () => revision('DEPLOYED')),
@@ -35,6 +39,7 @@ export type TestDeps = Deps & {
   lines: string[]
   groups: { title: string; lines: readonly string[] }[]
   warnings: string[]
+  notices: string[]
   outputs: Record<string, string>
   state: Record<string, string>
   effects: ReturnType<typeof fakeEffects>
@@ -45,11 +50,12 @@ export type TestDeps = Deps & {
 export function fakeDeps(changes: Partial<ControlPlane> = {}, onSleep?: (now: number) => void): TestDeps {
   const effects = fakeEffects(onSleep)
   const controller = new AbortController()
-  const [lines, warnings, groups]: [string[], string[], TestDeps['groups']] = [[], [], []]
+  const [lines, warnings, notices, groups]: [string[], string[], string[], TestDeps['groups']] = [[], [], [], []]
   const outputs: Record<string, string> = {}
   const state: Record<string, string> = {}
   const log: Log = {
     info: (line) => lines.push(line),
+    notice: (line) => notices.push(line),
     warning: (line) => warnings.push(line),
     error: () => undefined,
     group: (title, content) => groups.push({ title, lines: content }),
@@ -76,6 +82,8 @@ export function fakeDeps(changes: Partial<ControlPlane> = {}, onSleep?: (now: nu
     },
     checkout: () => undefined,
     redact: (text) => text.replaceAll('key-of-the-test', '***'),
+    github: undefined,
+    context: githubContext(),
     effects,
     log,
     journal,
@@ -83,6 +91,7 @@ export function fakeDeps(changes: Partial<ControlPlane> = {}, onSleep?: (now: nu
     lines,
     groups,
     warnings,
+    notices,
     outputs,
     state,
     abort: () => controller.abort(new DOMException('received SIGINT', 'AbortError')),
@@ -90,8 +99,9 @@ export function fakeDeps(changes: Partial<ControlPlane> = {}, onSleep?: (now: nu
 }
 
 /** Inputs that deploy `main` of a repository to the deployment `agent`. */
-export function inputs(changes: Partial<Inputs> = {}): Inputs {
+export function inputs(changes: Partial<Inputs> = {}): DeployInputs {
   return {
+    mode: 'deploy',
     apiKey: 'key-of-the-test',
     controlPlaneUrl: 'https://control-plane.example.com',
     dialect: 'spec',
@@ -99,6 +109,7 @@ export function inputs(changes: Partial<Inputs> = {}): Inputs {
     source: { kind: 'git_host', repoUrl: REPO_URL, repoRef: 'main', configPath: 'langgraph.json' },
     sourceConfig: {},
     skipUnchanged: false,
+    rollbackOnFailure: false,
     dryRun: false,
     wait: true,
     timeoutMs: 600_000,

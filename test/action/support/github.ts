@@ -8,6 +8,7 @@ export function githubContext(changes: Partial<GithubContext> = {}): GithubConte
     sha: 'a'.repeat(40),
     repository: 'acme/agents',
     serverUrl: 'https://github.com',
+    apiUrl: 'https://api.github.com',
     runId: '1',
     runAttempt: '1',
     actionRepository: 'acme/deploy-agent-server',
