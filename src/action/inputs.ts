@@ -1,19 +1,26 @@
 import { DEFAULT_CONFIG_PATH } from '../contract/config-path.ts'
 import type { SourceConfigInput } from '../contract/deployment.ts'
 import { type Dialect, dialectOf } from '../contract/dialects.ts'
-import { isTagRef, repoRefSchema } from '../contract/git-ref.ts'
+import { isTagRef } from '../contract/git-ref.ts'
 import { REGIONS } from '../contract/regions.ts'
 import type { Secret } from '../contract/secret.ts'
-import { EXPORT_INPUTS, exportOf, type ExportWish } from './export/wish.ts'
+import { exportOf, type ExportWish } from './export/wish.ts'
 import type { GithubContext } from './github/context.ts'
-import { isFromFork, sourceOfEvent } from './github/event.ts'
-import { showAddress } from './parse/address.ts'
-import { FIELDS, type Fields } from './parse/fields.ts'
-import type { Parsed } from './parse/parsed.ts'
-import { type InputProblem, inputFailure } from './parse/problem.ts'
+import { sourceOfEvent } from './github/event.ts'
+import { contradictions, previewContradictions } from './inputs/contradictions.ts'
+import { gitSource } from './inputs/git-source.ts'
+import { given, readFields, refusal } from './inputs/read.ts'
+import { unusedWarnings } from './inputs/unused.ts'
+import type { Fields } from './parse/fields.ts'
+import type { InputProblem } from './parse/problem.ts'
 import { sameRepoUrl } from './parse/repo-url.ts'
-import { INPUT_NAMES, type InputName, inputSpec } from './registry.ts'
+import { previewName } from './preview/name.ts'
+import { previewOf, type PreviewWish, type SweepWish, sweepOf } from './preview/wish.ts'
+import { promoteOf, type PromoteWish } from './promote/wish.ts'
+import type { INPUTS, InputName } from './registry.ts'
 import type { SmokeTest } from './smoke/smoke-test.ts'
+
+export type Mode = (typeof INPUTS)['mode']['values'][number]
 
 /** The texts of all inputs, as the runner gives them; `''` means unset. */
 export type RawInputs = Record<InputName, string>
@@ -27,6 +34,8 @@ export type GitSource = {
   commit?: string
   /** The event's commit for a ref of this name, whatever the address of its repository: a revision of that commit is the same. */
   eventCommit?: string
+  /** Only `commit` will do: a revision of another one is a failure. */
+  pinned?: true
 }
 export type ImageSource = { kind: 'external_docker'; imageUri: string }
 
@@ -40,14 +49,16 @@ type CommonInputs = {
   onTimeout: 'leave' | 'interrupt'
   onCancel: 'leave' | 'interrupt'
   summary: boolean
+  /** Absent: nothing is recorded on the deployments page. */
+  environment?: string
+  /** Absent: on pull requests. */
+  comment?: boolean
+  githubToken?: string
   /** Sentences to print as warnings. */
   warnings: string[]
 }
 
-/** What the workflow wants of `mode: export`. */
-export type ExportInputs = CommonInputs & { export: ExportWish }
-
-/** What the workflow wants of `mode: deploy`, checked and complete. */
+/** What a revision needs, checked and complete: the part that `deploy`, `preview` and `promote` have in common. */
 export type Inputs = CommonInputs & {
   target: { name: string } | { id: string }
   source: GitSource | ImageSource
@@ -58,6 +69,7 @@ export type Inputs = CommonInputs & {
   sourceConfig: SourceConfigInput
   secrets?: Secret[]
   skipUnchanged: boolean
+  rollbackOnFailure: boolean
   wait: boolean
   timeoutMs: number
   /** Absent: none is wanted. */
@@ -66,36 +78,155 @@ export type Inputs = CommonInputs & {
   export?: ExportWish
 }
 
-/** What the workflow wants, in any mode. */
-export type StepInputs = Inputs | ExportInputs
+export type DeployInputs = Inputs & { mode: 'deploy' }
+export type PreviewInputs = Inputs & { mode: 'preview'; target: { name: string }; preview: PreviewWish }
+/** `source` is not used: it is that of the proven revision. */
+export type PromoteInputs = Inputs & { mode: 'promote'; promote: PromoteWish }
+export type TeardownInputs = CommonInputs & {
+  mode: 'teardown'
+  target: { name: string }
+  preview: PreviewWish
+  timeoutMs: number
+}
+export type SweepInputs = CommonInputs & { mode: 'sweep'; sweep: SweepWish; timeoutMs: number }
+export type ExportInputs = CommonInputs & { mode: 'export'; export: ExportWish }
 
-export function wantsDeploy(inputs: StepInputs): inputs is Inputs {
-  return 'target' in inputs
+/** What the workflow wants. */
+export type StepInputs = DeployInputs | PreviewInputs | PromoteInputs | TeardownInputs | SweepInputs | ExportInputs
+
+/** True for the modes that make a revision. */
+export function wantsDeploy(inputs: StepInputs): inputs is DeployInputs | PreviewInputs | PromoteInputs {
+  return inputs.mode === 'deploy' || inputs.mode === 'preview' || inputs.mode === 'promote'
+}
+
+/** The traces that the step exports; undefined when it exports none. */
+export function wantedExport(inputs: StepInputs): ExportWish | undefined {
+  return inputs.mode === 'export' || wantsDeploy(inputs) ? inputs.export : undefined
 }
 
 /** Reads the inputs of any mode. Throws one `ActionFailure` (`E_INPUT`) that names every bad one. `now`: epoch milliseconds. */
 export function parseStepInputs(raw: RawInputs, context: GithubContext, now: number): StepInputs {
-  return raw.mode === 'export' ? parseExportInputs(raw, now) : parseInputs(raw, context, now)
+  switch (raw.mode) {
+    case 'export':
+      return parseExportInputs(raw, now)
+    case 'preview':
+      return parsePreviewInputs(raw, context, now)
+    case 'teardown':
+      return parseTeardownInputs(raw, context)
+    case 'sweep':
+      return parseSweepInputs(raw, context)
+    case 'promote':
+      return parsePromoteInputs(raw, context, now)
+    default:
+      return { mode: 'deploy', ...parseInputs(raw, context, now) }
+  }
 }
 
 function parseExportInputs(raw: RawInputs, now: number): ExportInputs {
   const { fields, problems } = readFields(raw)
   const wish = exportOf({ raw, fields, now, problems })
-  const { 'api-key': apiKey } = fields
+  const { 'api-key': apiKey, 'api-url': api } = fields
   if (problems.length > 0 || wish === undefined || apiKey === undefined) throw refusal(problems)
-  return { ...commonInputs(fields, apiKey, wish), warnings: exportWarnings(raw, fields), export: wish }
+  const warnings = [...(api?.warning === undefined ? [] : [api.warning]), ...unusedWarnings('export', raw)]
+  return { mode: 'export', ...commonInputs(fields, apiKey, wish), warnings, export: wish }
 }
 
 /** Reads the inputs of a deploy. Throws as `parseStepInputs`. */
 export function parseInputs(raw: RawInputs, context: GithubContext, now = Date.now()): Inputs {
   const { fields, problems } = readFields(raw)
-  const wish = exportOf({ raw, fields, now, problems })
+  const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] }
+  return deployInputs({ raw, fields, context, now, target, problems: [...problems, ...contradictions(raw)] })
+}
+
+function parsePromoteInputs(raw: RawInputs, context: GithubContext, now: number): PromoteInputs {
+  const { fields, problems } = readFields(raw)
   problems.push(...contradictions(raw))
+  const promote = promoteOf({ raw, fields, context, problems })
+  const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] }
+  const inputs = deployInputs({ raw, fields, context, now, target, problems })
+  if (promote === undefined) throw refusal(problems)
+  return { ...inputs, mode: 'promote', promote }
+}
+
+/** That of a pull request that has just been closed is a teardown: there may be no head any more to make a source from. */
+function parsePreviewInputs(raw: RawInputs, context: GithubContext, now: number): PreviewInputs | TeardownInputs {
+  const { fields, problems } = readFields(raw)
+  problems.push(...previewContradictions('preview', raw))
+  const preview = previewOf({ mode: 'preview', fields, context, problems })
+  if (preview?.closing === true) return teardownInputs({ fields, preview, problems, warnings: [] })
+  const target = preview === undefined ? undefined : { name: previewName(preview.baseName, preview.pullRequest) }
+  const inputs = deployInputs({ raw, fields, context, now, target, problems })
+  if (preview === undefined || target === undefined) throw refusal(problems)
+  return { ...inputs, mode: 'preview', target, preview }
+}
+
+function parseTeardownInputs(raw: RawInputs, context: GithubContext): TeardownInputs {
+  const { fields, problems } = readFields(raw)
+  problems.push(...previewContradictions('teardown', raw))
+  const preview = previewOf({ mode: 'teardown', fields, context, problems })
+  return teardownInputs({ fields, preview, problems, warnings: unusedWarnings('teardown', raw) })
+}
+
+function teardownInputs({
+  fields,
+  preview,
+  problems,
+  warnings,
+}: {
+  fields: Fields
+  preview: PreviewWish | undefined
+  problems: readonly InputProblem[]
+  warnings: readonly string[]
+}): TeardownInputs {
+  const { 'api-key': apiKey } = fields
+  if (problems.length > 0 || apiKey === undefined || preview === undefined) throw refusal(problems)
+  const common = commonInputs(fields, apiKey, undefined)
+  return {
+    ...common,
+    mode: 'teardown',
+    target: { name: previewName(preview.baseName, preview.pullRequest) },
+    preview,
+    timeoutMs: timeoutOf(fields),
+    warnings: [...common.warnings, ...warnings],
+  }
+}
+
+function parseSweepInputs(raw: RawInputs, context: GithubContext): SweepInputs {
+  const { fields, problems } = readFields(raw)
+  problems.push(...previewContradictions('sweep', raw))
+  const sweep = sweepOf({ fields, context, problems })
+  const { 'api-key': apiKey } = fields
+  if (problems.length > 0 || apiKey === undefined || sweep === undefined) throw refusal(problems)
+  const common = commonInputs(fields, apiKey, undefined)
+  return {
+    ...common,
+    mode: 'sweep',
+    sweep,
+    timeoutMs: timeoutOf(fields),
+    warnings: [...common.warnings, ...unusedWarnings('sweep', raw)],
+  }
+}
+
+function deployInputs({
+  raw,
+  fields,
+  context,
+  now,
+  target,
+  problems,
+}: {
+  raw: RawInputs
+  fields: Fields
+  context: GithubContext
+  now: number
+  target: Inputs['target'] | undefined
+  problems: InputProblem[]
+}): Inputs {
+  const wish = exportOf({ raw, fields, now, problems })
   const image = raw['image-uri'] !== ''
   const git = image ? undefined : gitSource({ raw, fields, context, problems })
   const source = image ? imageSource(fields) : git
   const { 'api-key': apiKey } = fields
-  const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] }
   if (problems.length > 0 || apiKey === undefined || source === undefined || target === undefined) {
     throw refusal(problems)
   }
@@ -112,10 +243,15 @@ export function parseInputs(raw: RawInputs, context: GithubContext, now = Date.n
     }),
     sourceConfig: fields['source-config'] ?? {},
     skipUnchanged: fields['skip-unchanged'] ?? false,
+    rollbackOnFailure: fields['rollback-on-failure'] ?? false,
     wait: fields.wait ?? true,
-    timeoutMs: fields.timeout ?? 1_800_000,
+    timeoutMs: timeoutOf(fields),
     ...given({ smokeTest: smokeTestOf({ raw, fields, context, git }), export: wish }),
   }
+}
+
+function timeoutOf(fields: Fields): number {
+  return fields.timeout ?? 1_800_000
 }
 
 function commonInputs(fields: Fields, apiKey: string, wish: ExportWish | undefined): CommonInputs {
@@ -130,156 +266,8 @@ function commonInputs(fields: Fields, apiKey: string, wish: ExportWish | undefin
     onTimeout: fields['on-timeout'] ?? 'leave',
     onCancel: fields['on-cancel'] ?? 'leave',
     summary: fields.summary ?? true,
+    ...given({ environment: fields.environment, comment: fields.comment, githubToken: fields['github-token'] }),
     warnings: [...warningsOf(fields), ...(apiWarning === undefined ? [] : [apiWarning])],
-  }
-}
-
-/** Inputs that `mode: export` has no use for. */
-function exportWarnings(raw: RawInputs, fields: Fields): string[] {
-  const used: readonly InputName[] = [...EXPORT_INPUTS, 'api-key', 'workspace-id', 'control-plane-url', 'api-url']
-  const unused = INPUT_NAMES.filter((name) => raw[name] !== '' && inputSpec(name).default === '' && !used.includes(name))
-  const { warning } = fields['api-url'] ?? {}
-  const verb = unused.length === 1 ? 'is' : 'are'
-  return [
-    ...(warning === undefined ? [] : [warning]),
-    ...(unused.length === 0 ? [] : [`mode is export: ${unused.join(', ')} ${verb} not used.`]),
-  ]
-}
-
-function refusal(problems: readonly InputProblem[]): Error {
-  return inputFailure(problems.toSorted((a, b) => INPUT_NAMES.indexOf(a.input) - INPUT_NAMES.indexOf(b.input)))
-}
-
-function readFields(raw: RawInputs): { fields: Fields; problems: InputProblem[] } {
-  const fields: Record<string, unknown> = {}
-  const problems: InputProblem[] = []
-  for (const name of INPUT_NAMES) {
-    const { default: fallback, required, secret } = inputSpec(name)
-    const text = raw[name] === '' ? fallback : raw[name]
-    if (text === '' && required)
-      problems.push({
-        input: name,
-        problem: 'is required and empty',
-        fix: `set ${name}${secret ? ' from a secret that exists' : ''}`,
-      })
-    if (text === '') continue
-    const { accepted, parse } = FIELDS[name]
-    const parsed: Parsed<unknown> = parse(text)
-    if ('value' in parsed) {
-      fields[name] = parsed.value
-      continue
-    }
-    const { problem, fix } = parsed
-    problems.push({
-      input: name,
-      problem,
-      accepted,
-      ...shown(name, text),
-      ...(fix === undefined ? {} : { fix: hideCredentials(name, fix) }),
-    })
-  }
-  return { fields, problems }
-}
-
-/** Inputs that are fine by themselves and exclude each other. Both are named, and both remedies. */
-function contradictions(raw: RawInputs): InputProblem[] {
-  const problems: InputProblem[] = []
-  const isSet = (name: InputName): boolean => raw[name] !== ''
-  if (isSet('deployment-name') && isSet('deployment-id')) {
-    problems.push({
-      input: 'deployment-id',
-      problem: 'and deployment-name are both set',
-      fix: 'keep deployment-id to update exactly this one, or deployment-name to create it when it is absent',
-    })
-  }
-  if (!isSet('deployment-name') && !isSet('deployment-id')) {
-    problems.push({ input: 'deployment-name', problem: 'and deployment-id are both empty', fix: 'set one of them' })
-  }
-  if (isSet('tag') && isSet('repo-ref')) {
-    problems.push({ input: 'tag', problem: 'and repo-ref are both set', fix: 'keep tag for a tag, or repo-ref for a branch' })
-  }
-  for (const name of ['smoke-test-assistant', 'smoke-test-expect'] as const) {
-    if (isSet(name) && !isSet('smoke-test-input'))
-      problems.push({
-        input: name,
-        problem: 'is set, and smoke-test-input is empty: no smoke test would run',
-        fix: `set smoke-test-input, or take ${name} out`,
-      })
-  }
-  if (isSet('image-uri')) {
-    for (const name of ['repo-url', 'repo-ref', 'tag', 'config-path', 'integration-id', 'build-on-push'] as const) {
-      if (isSet(name))
-        problems.push({
-          input: name,
-          problem: 'and image-uri are both set',
-          fix: `take ${name} out to run the image, or image-uri to build from git`,
-        })
-    }
-  }
-  return problems
-}
-
-function gitSource({
-  raw,
-  fields,
-  context,
-  problems,
-}: {
-  raw: RawInputs
-  fields: Fields
-  context: GithubContext
-  problems: InputProblem[]
-}): GitSource | undefined {
-  const event = sourceOfEvent(context)
-  const wantedRef = fields.tag ?? fields['repo-ref']
-  const named = raw.tag !== '' || raw['repo-ref'] !== ''
-  const repoUrl = fields['repo-url'] ?? (raw['repo-url'] === '' ? event.repoUrl : undefined)
-  if (raw['repo-url'] === '' && repoUrl === undefined) {
-    problems.push({
-      input: 'repo-url',
-      problem: 'is empty, and GITHUB_REPOSITORY does not say which repository this is',
-      fix: 'set repo-url, or image-uri to run an image',
-    })
-  }
-  if (raw['repo-url'] === '' && isFromFork(context)) {
-    problems.push({
-      input: 'repo-url',
-      problem: `is empty, and the pull request comes from a fork (${event.repoUrl ?? 'unknown'})`,
-      fix: 'set repo-url to the fork to deploy code that anybody may have written, or skip this step for forks',
-    })
-  }
-  if (!named && event.ref === undefined) {
-    problems.push({
-      input: 'repo-ref',
-      problem: `is empty, and ${event.problem ?? 'the event has no ref'}`,
-      fix: 'set repo-ref or tag',
-    })
-  }
-  const repoRef = named ? wantedRef : event.ref
-  if (!named && repoRef !== undefined && !repoRefSchema.safeParse(repoRef).success) {
-    problems.push({
-      input: 'repo-ref',
-      problem: `is empty, and the event's ref '${repoRef}' is not one that can be deployed`,
-      fix: 'set repo-ref or tag',
-    })
-  }
-  if (repoRef !== undefined && isTagRef(repoRef) && fields['build-on-push'] === true) {
-    problems.push({
-      input: 'build-on-push',
-      value: 'true',
-      problem: `contradicts the tag ${repoRef}: when a tag is used, build_on_push must be false`,
-      fix: 'set build-on-push to false, or deploy a branch',
-    })
-  }
-  if (repoUrl === undefined || repoRef === undefined) return undefined
-  const eventCommit = event.ref === repoRef ? event.commit : undefined
-  const commit = event.repoUrl !== undefined && sameRepoUrl(event.repoUrl, repoUrl) ? eventCommit : undefined
-  return {
-    kind: 'git_host',
-    repoUrl,
-    repoRef,
-    configPath: fields['config-path'] ?? DEFAULT_CONFIG_PATH,
-    ...given({ commit, eventCommit }),
   }
 }
 
@@ -325,21 +313,4 @@ function imageSource(fields: Fields): ImageSource | undefined {
 function nameTarget(fields: Fields): { name: string } | undefined {
   const name = fields['deployment-name']
   return name === undefined ? undefined : { name }
-}
-
-/** The value of an input as an error may show it. */
-function shown(name: InputName, text: string): { value?: string } {
-  if (inputSpec(name).secret || inputSpec(name).kind === 'object') return {}
-  return { value: hideCredentials(name, text) }
-}
-
-function hideCredentials(name: InputName, text: string): string {
-  return inputSpec(name).kind === 'url' || name === 'image-uri' ? showAddress(text) : text
-}
-
-/** The fields that have a value, for types that tell "absent" from "undefined". */
-function given<T extends Record<string, unknown>>(fields: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof T]?: Exclude<T[Key], undefined>
-  }
 }
