@@ -1,6 +1,7 @@
 import type { DeploymentAnswer } from '../contract/answers.ts'
 import { FIXED_SOURCE_CONFIG_FIELDS } from '../contract/deployment.ts'
 import { isTagRef } from '../contract/git-ref.ts'
+import { isImageOf } from '../contract/image.ts'
 import type { Inputs } from './inputs.ts'
 import type { Change } from './journal.ts'
 import { sameRepoUrl } from './parse/repo-url.ts'
@@ -73,7 +74,15 @@ export function changesOf(inputs: Inputs, deployment: DeploymentAnswer): Change[
             input: 'build-on-push',
           }),
         ]
-      : [compared({ field: 'image_uri', live: live.image_uri ?? '(none)', wanted: source.imageUri, input: 'image-uri' })]
+      : [
+          compared({
+            field: 'image_uri',
+            live: live.image_uri ?? '(none)',
+            wanted: source.imageUri,
+            input: 'image-uri',
+            same: isImageOf,
+          }),
+        ]
   const kept = changes.filter((change) => change !== undefined).filter(({ same }) => !same)
   return [...kept.map(({ field, live, wanted }) => ({ field, live, wanted })), ...environmentChange(inputs, deployment)]
 }

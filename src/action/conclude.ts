@@ -6,11 +6,13 @@ import type { Journal } from './journal.ts'
 import type { Outcome } from './main.ts'
 import type { Redactor } from './masks.ts'
 import { formatDuration } from './parse/duration.ts'
-import { OUTPUTS, type OutputName, type Status } from './registry.ts'
-import { ActionFailure, ERROR_CODES, statusOf } from './report/error-codes.ts'
+import { countSwept } from './preview/report.ts'
+import type { Status } from './registry.ts'
+import { summaryData } from './report/data.ts'
+import { ActionFailure, ERROR_CODES } from './report/error-codes.ts'
 import type { Log } from './report/log.ts'
 import { clip, safeLines } from './report/plain.ts'
-import { helpAddress, renderSummary, type SummaryData } from './report/summary.ts'
+import { helpAddress, renderSummary } from './report/summary.ts'
 
 const ANNOTATION_LOG_LINES = 10
 const ANNOTATION_LINE_MAX = 200
@@ -65,19 +67,22 @@ export function unwritableOutput(problem: string): ActionFailure {
 
 function ending(outcome: Outcome): { status: Status; failure: ActionFailure | undefined } {
   return 'failure' in outcome
-    ? { status: statusOf(outcome.failure.code), failure: outcome.failure }
+    ? { status: outcome.failure.status, failure: outcome.failure }
     : { status: outcome.status, failure: undefined }
 }
 
 function success(status: Status, { journal, inputs, now }: ConcludeOptions): string {
-  const deployed = inputs === undefined || wantsDeploy(inputs) ? inputs : undefined
-  if (inputs !== undefined && deployed === undefined) return exportSuccess(status, journal)
+  if (status === 'skipped') return 'Skipped: nothing was changed.'
+  if (inputs?.mode === 'export') return exportSuccess(status, journal)
+  if (inputs?.mode === 'sweep') return `${status === 'planned' ? 'Planned' : 'Swept'}: ${countSwept(journal.sweep ?? [])}.`
   const name = journal.output('deployment-name') ?? ''
   const address = journal.output('deployment-url')
   const took = formatDuration(now - journal.startedAt)
   if (status === 'planned') return `Planned '${name}': nothing was changed.`
   if (status === 'unchanged') return `'${name}' is unchanged${address === undefined ? '' : `: ${address}`}`
-  const done = deployed?.wait === false ? 'Accepted' : 'Deployed'
+  if (status === 'removed')
+    return journal.output('deployment-id') === undefined ? `There is no '${name}' to remove.` : `Removed '${name}' in ${took}.`
+  const done = inputs !== undefined && wantsDeploy(inputs) && !inputs.wait ? 'Accepted' : 'Deployed'
   return `${done} '${name}' in ${took}${address === undefined ? '' : `: ${address}`}`
 }
 
@@ -89,13 +94,14 @@ function exportSuccess(status: Status, { export: report }: Journal): string {
   return `Exported ${formatWritten(report)}${report.path === undefined ? '' : `: ${report.path}`}`
 }
 
-function annotationText({ code, message, tried, next }: ActionFailure, { journal, github, redactor }: ConcludeOptions): string {
+function annotationText({ code, message, tried, next, aftermath }: ActionFailure, { journal, github, redactor }: ConcludeOptions): string {
   const help = helpAddress({ code, github })
   // Redacted before it is cut: what is left of half a secret would not be recognised.
   const short = (text: string, max: number): string => clip(safeLines(text, redactor.redact).join('\n'), max)
   const tail = journal.logTail?.lines.slice(-ANNOTATION_LOG_LINES).map((line) => short(line, ANNOTATION_LINE_MAX)) ?? []
   return [
-    short(message, 2600),
+    short(message, aftermath === undefined ? 2600 : 1800),
+    ...(aftermath === undefined ? [] : [`Afterwards: ${short(aftermath, 900)}`]),
     ...(tried === undefined ? [] : [`What was tried: ${short(tried, 300)}`]),
     `What to do: ${short(next, 400)}`,
     ...(help === undefined ? [`More: README, section ${code}`] : [`More: ${help}`]),
@@ -112,40 +118,12 @@ function writeSummary({
   failure: ActionFailure | undefined
   options: ConcludeOptions
 }): void {
-  const { summary, journal, inputs, io, log, redactor, github } = options
+  const { summary, journal, inputs, io, log, redactor, github, rateLimitWaitMs, rateLimits = [], now } = options
   if (!summary) return
-  const names = Object.keys(OUTPUTS) as OutputName[]
-  const data: SummaryData = {
-    status,
-    failure:
-      failure === undefined
-        ? undefined
-        : { code: failure.code, message: failure.message, tried: failure.tried, next: failure.next },
-    outputs: Object.fromEntries(names.map((name) => [name, journal.output(name)]).filter(([, value]) => value !== undefined)),
-    source: inputs !== undefined && wantsDeploy(inputs) ? inputs.source : undefined,
-    transitions: journal.transitions,
-    plan: journal.plan,
-    notes: journal.notes,
-    logTail: journal.logTail,
-    smokeTest: journal.smokeTest,
-    export: journal.export,
-    rateLimitWaitMs: options.rateLimitWaitMs,
-    rateLimits: options.rateLimits ?? [],
-    startedAt: journal.startedAt,
-    endedAt: options.now,
-    github,
-  }
   try {
-    // Redacted before it is escaped: an entity in the middle of a secret would hide it from the runner's own masks.
-    io.writeSummary(renderSummary(redactAll(data, redactor)))
+    const { redact } = redactor
+    io.writeSummary(renderSummary(summaryData({ status, failure, inputs, journal, github, redact, now, rateLimitWaitMs, rateLimits })))
   } catch (error) {
     log.warning(`The job summary could not be written: ${error instanceof Error ? error.message : String(error)}`)
   }
-}
-
-function redactAll<T>(value: T, redactor: Redactor): T {
-  if (typeof value === 'string') return safeLines(value, redactor.redact).join('\n') as T
-  if (Array.isArray(value)) return value.map((part: unknown) => redactAll(part, redactor)) as T
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redactAll(part as unknown, redactor)])) as T
 }

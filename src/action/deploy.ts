@@ -5,11 +5,14 @@ import { buildsTwice, ignoredSourceConfig, refuseConflicts, removedVariables } f
 import type { Deps } from './deps.ts'
 import { findDeployment } from './find.ts'
 import type { Inputs } from './inputs.ts'
-import { makeRevision } from './make-revision.ts'
+import { type MadeRevision, makeRevision } from './make-revision.ts'
 import { planLines, planOf } from './plan.ts'
+import { prove } from './prove.ts'
 import type { Status } from './registry.ts'
+import { ActionFailure } from './report/error-codes.ts'
 import { requestFailure } from './report/request-failure.ts'
-import { smokeTest } from './smoke/smoke-test.ts'
+import { type LastGood, rememberGood } from './rollback/last-good.ts'
+import { rollBack } from './rollback/rollback.ts'
 import { reasonToDeploy, servingRevisionId } from './unchanged.ts'
 import { waitForRevision } from './wait.ts'
 
@@ -25,23 +28,47 @@ export async function deploy(inputs: Inputs, deps: Deps): Promise<Status> {
     const deployment = await findDeployment({ inputs, signal: deadline.signal, deps })
     if (deployment === null) log.info(`There is no deployment named '${'name' in inputs.target ? inputs.target.name : ''}' yet.`)
     else takeOver(inputs, deployment, deps)
-    if (inputs.dryRun) return plan(inputs, deployment, deps)
-    if (inputs.skipUnchanged && deployment !== null && (await isUnchanged({ inputs, deployment, signal: deadline.signal, deps }))) {
+    if (inputs.dryRun) return await plan({ inputs, deployment, signal: deadline.signal, deps })
+    if (
+      inputs.skipUnchanged &&
+      deployment !== null &&
+      (await isUnchanged({ inputs, deployment, signal: deadline.signal, deps }))
+    ) {
       // The step that made this revision may have failed right here: that it is live is no proof that it answers.
-      return await proved('unchanged', { inputs, deps })
+      const revisionId = deps.journal.output('revision-id') ?? ''
+      await prove({ deploymentId: deployment.id, revisionId, test: inputs.smokeTest, deps })
+      return 'unchanged'
     }
+    const wantsGood = inputs.rollbackOnFailure && deployment !== null
+    const good = wantsGood ? await rememberGood({ deployment, signal: deadline.signal, deps }) : null
     const made = await makeRevision({ inputs, deployment, timeoutMs: deadline.remainingMs(), deps })
-    const status = await waitForRevision({ inputs, ...made, deps })
-    return inputs.wait ? await proved(status, { inputs, deps }) : status
+    return await seeThrough({ inputs, good, made, deps })
   } finally {
     deadline.stop()
   }
 }
 
-/** The status, once the agent has passed the smoke test, if one is wanted. */
-async function proved(status: Status, { inputs: { smokeTest: test }, deps }: { inputs: Inputs; deps: Deps }): Promise<Status> {
-  if (test !== undefined) await smokeTest({ test, deps })
-  return status
+/** Follows the revision until it serves and is proven, and rolls back when it is bad and the workflow wants that. */
+async function seeThrough({
+  inputs,
+  good,
+  made,
+  deps,
+}: {
+  inputs: Inputs
+  good: LastGood | null
+  made: MadeRevision
+  deps: Deps
+}): Promise<Status> {
+  const { deploymentId, revisionId } = made
+  try {
+    const status = await waitForRevision({ inputs, ...made, deps })
+    if (inputs.wait) await prove({ deploymentId, revisionId, test: inputs.smokeTest, deps })
+    return status
+  } catch (error) {
+    if (!inputs.rollbackOnFailure || !(error instanceof ActionFailure)) throw error
+    throw await rollBack({ failure: error, inputs, good, made, deps })
+  }
 }
 
 function sourceText({ source }: Inputs): string {
@@ -73,13 +100,46 @@ function takeOver(inputs: Inputs, deployment: DeploymentAnswer, { log, journal }
   }
 }
 
-function plan(inputs: Inputs, deployment: DeploymentAnswer | null, { log, journal }: Deps): Status {
-  const changes = planOf(inputs, deployment)
+async function plan({
+  inputs,
+  deployment,
+  signal,
+  deps,
+}: {
+  inputs: Inputs
+  deployment: DeploymentAnswer | null
+  signal: AbortSignal
+  deps: Deps
+}): Promise<Status> {
+  const { log, journal } = deps
+  const changes = planOf(inputs, deployment === null ? null : await asServed({ deployment, signal, deps }))
   journal.setPlan(changes)
   if (deployment === null && 'name' in inputs.target) journal.set('deployment-name', inputs.target.name)
   log.group(deployment === null ? 'Plan: create the deployment' : 'Plan: update the deployment', planLines(changes))
+  if (inputs.skipUnchanged && deployment !== null && (await isUnchanged({ inputs, deployment, signal, deps })))
+    journal.note('skip-unchanged: a deploy would make no revision.')
   log.info('dry-run: nothing was changed.')
   return 'planned'
+}
+
+/** The deployment with the source of the revision that serves: its own is that of the newest one, which may have failed. */
+async function asServed({
+  deployment,
+  signal,
+  deps,
+}: {
+  deployment: DeploymentAnswer
+  signal: AbortSignal
+  deps: Deps
+}): Promise<DeploymentAnswer> {
+  const liveId = servingRevisionId(deployment)
+  if (liveId === null || liveId === deployment.latest_revision_id) return deployment
+  try {
+    const live = await deps.controlPlane.getRevision({ deploymentId: deployment.id, revisionId: liveId, signal })
+    return { ...deployment, source_revision_config: live.source_revision_config }
+  } catch (error) {
+    throw requestFailure(error, `Reading the revision ${liveId}`)
+  }
 }
 
 async function isUnchanged({

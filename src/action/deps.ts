@@ -2,6 +2,8 @@ import type { AgentServer } from '../client/agent-server.ts'
 import type { BulkExports } from '../client/bulk-export.ts'
 import type { ControlPlane } from '../client/control-plane.ts'
 import type { Effects } from '../client/effects.ts'
+import type { GithubContext } from './github/context.ts'
+import type { Github } from './github/github.ts'
 import type { Journal } from './journal.ts'
 import type { Log } from './report/log.ts'
 
@@ -18,6 +20,10 @@ export type Deps = {
   checkout: (path: string) => string | undefined
   /** Hides every secret of the step: for a text that is to be cut, since half a secret would not be known again. */
   redact: (text: string) => string
+  /** GitHub, for the repository of the workflow; undefined without a token or a repository. */
+  github: Github | undefined
+  /** What the runner says about the workflow. */
+  context: GithubContext
   effects: Effects
   log: Log
   journal: Journal

@@ -6,13 +6,16 @@ import { realEffects as effects } from '../client/effects.ts'
 import { createCancellation } from './cancellation.ts'
 import { conclude, unwritableOutput } from './conclude.ts'
 import { connect } from './connect.ts'
+import { connectGithub } from './github/connect.ts'
 import { readGithubContext } from './github/context.ts'
-import { parseStepInputs, type RawInputs, type StepInputs } from './inputs.ts'
+import { postRecord } from './github/post.ts'
+import { parseStepInputs, type RawInputs, type StepInputs, wantedExport } from './inputs.ts'
 import { createIo } from './io.ts'
 import { createJournal } from './journal.ts'
 import { type Outcome, run } from './main.ts'
 import { createRedactor } from './masks.ts'
 import { runPost } from './post.ts'
+import { reasonToSkip } from './preview/fork.ts'
 import { ActionFailure, toFailure } from './report/error-codes.ts'
 import { createLog } from './report/log.ts'
 import { readCheckout } from './smoke/assistant.ts'
@@ -105,11 +108,20 @@ function main(): void {
     if (problem !== undefined) return { failure: unwritableOutput(problem) }
     // What later steps see if the process is killed; the end says otherwise.
     journal.set('status', 'failed')
+    const skipped = reasonToSkip(raw, github)
+    if (skipped !== undefined) {
+      log.notice(skipped)
+      journal.note(skipped)
+      return { status: 'skipped' }
+    }
     inputs = parseStepInputs(raw, github, effects.now())
     const { waitedForRateLimitMs, rateLimitsWaitedFor, ...clients } = connect({ inputs, effects, log, redact: redactor.redact })
     waited = waitedForRateLimitMs
     waitedFor = rateLimitsWaitedFor
-    return await run(inputs, { ...clients, checkout, redact: redactor.redact, effects, log, journal, signal })
+    const { redact } = redactor
+    const shared = { context: github, effects, log, redact }
+    const hub = connectGithub({ ...shared, token: inputs.githubToken })
+    return await run(inputs, { ...clients, ...shared, github: hub, checkout, journal, signal })
   }
   start().then(end, crash)
 }
@@ -128,10 +140,20 @@ function post(): void {
     connect: () => {
       const inputs = parseStepInputs(raw, github, effects.now())
       const deps = { ...connect({ inputs, effects, log, redact: redactor.redact }), effects }
-      return { onCancel: inputs.onCancel, apiUrl: inputs.export?.apiUrl, deps }
+      return { onCancel: inputs.onCancel, apiUrl: wantedExport(inputs)?.apiUrl, deps }
     },
     log,
-  }).then(() => exit(0), failed)
+  })
+    .finally(() =>
+      postRecord({
+        getState: io.getState,
+        github: () => connectGithub({ token: raw['github-token'] || undefined, context: github, effects, log, redact: redactor.redact }),
+        context: github,
+        effects,
+        log,
+      }),
+    )
+    .then(() => exit(0), failed)
 }
 
 /** Ends the process once what was printed is out: a socket that still hangs must not hold the step. */

@@ -1,7 +1,9 @@
 import type { ExportReport } from './export/report.ts'
 import type { Io } from './io.ts'
+import type { SweptPreview } from './preview/report.ts'
 import type { OutputName, StateKey } from './registry.ts'
 import type { Transition } from './report/gantt.ts'
+import type { RollbackReport } from './rollback/section.ts'
 import type { SmokeReport } from './smoke/report.ts'
 
 /** One field in which what is live and what is wanted differ. Both are texts for people; no secret is among them. */
@@ -23,6 +25,8 @@ export type Journal = {
   readonly logTail: LogTail | undefined
   readonly smokeTest: SmokeReport | undefined
   readonly export: ExportReport | undefined
+  readonly sweep: readonly SweptPreview[] | undefined
+  readonly rollback: RollbackReport | undefined
   output: (name: OutputName) => string | undefined
   /** Sets an output, unless the value is not known or is the one that was set last. */
   set: (name: OutputName, value: string | null | undefined) => void
@@ -34,6 +38,8 @@ export type Journal = {
   setLogTail: (tail: LogTail) => void
   setSmokeTest: (report: SmokeReport) => void
   setExport: (report: ExportReport) => void
+  setSweep: (previews: readonly SweptPreview[]) => void
+  setRollback: (report: RollbackReport) => void
   addRateLimitWait: (milliseconds: number) => void
   rateLimitWaitMs: () => number
 }
@@ -46,6 +52,8 @@ export function createJournal({ io, startedAt }: { io: Pick<Io, 'setOutput' | 's
   let logTail: LogTail | undefined
   let smokeTest: SmokeReport | undefined
   let exported: ExportReport | undefined
+  let swept: readonly SweptPreview[] | undefined
+  let rollback: RollbackReport | undefined
   let rateLimitWaitMs = 0
   return {
     startedAt,
@@ -62,6 +70,12 @@ export function createJournal({ io, startedAt }: { io: Pick<Io, 'setOutput' | 's
     },
     get export() {
       return exported
+    },
+    get sweep() {
+      return swept
+    },
+    get rollback() {
+      return rollback
     },
     output: (name) => outputs.get(name),
     set: (name, value) => {
@@ -88,6 +102,12 @@ export function createJournal({ io, startedAt }: { io: Pick<Io, 'setOutput' | 's
     },
     setExport: (report) => {
       exported = report
+    },
+    setSweep: (previews) => {
+      swept = previews
+    },
+    setRollback: (report) => {
+      rollback = report
     },
     addRateLimitWait: (milliseconds) => {
       rateLimitWaitMs += milliseconds

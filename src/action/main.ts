@@ -3,8 +3,13 @@ import { isFinalRevisionStatus } from '../contract/status.ts'
 import type { Deps } from './deps.ts'
 import { deploy } from './deploy.ts'
 import { exportTraces } from './export/export.ts'
-import { type Inputs, type StepInputs, wantsDeploy } from './inputs.ts'
+import { createReporter, type Reporter } from './github/reporter.ts'
+import { type ExportInputs, type Inputs, type StepInputs, wantedExport, wantsDeploy } from './inputs.ts'
 import { interruptRevision } from './interrupt.ts'
+import { preview } from './preview/preview.ts'
+import { sweep } from './preview/sweep.ts'
+import { teardown } from './preview/teardown.ts'
+import { promote } from './promote/promote.ts'
 import type { Status } from './registry.ts'
 import { ActionFailure } from './report/error-codes.ts'
 import { requestFailure } from './report/request-failure.ts'
@@ -17,22 +22,45 @@ const ON_CANCEL_INTERRUPT_MS = 2000
 
 /** The whole step, from checked inputs to its outcome. Never throws. */
 export async function run(inputs: StepInputs, deps: Deps): Promise<Outcome> {
+  const reporter = createReporter(inputs, deps)
   try {
     for (const warning of inputs.warnings) deps.log.warning(warning)
-    return { status: await work(inputs, deps) }
+    await reporter.begin()
+    const outcome = { status: await work(inputs, reporter, deps) }
+    await reporter.end(outcome)
+    return outcome
   } catch (error) {
     const failure = failureOf(error, deps.signal)
-    if (failure.code === 'E_CANCELLED' && wantsDeploy(inputs)) await onCancel(inputs, deps)
+    const cancelled = failure.code === 'E_CANCELLED' && wantsDeploy(inputs)
+    // At the same time: a cancelled step has little of it.
+    await Promise.all([reporter.end({ failure }), ...(cancelled ? [onCancel(inputs, deps)] : [])])
     return { failure }
   }
 }
 
 /** An export after a deploy changes nothing of how the deploy went: the status stays. */
-async function work(inputs: StepInputs, deps: Deps): Promise<Status> {
-  const status = wantsDeploy(inputs) ? await deploy(inputs, deps) : undefined
-  if (inputs.export === undefined) return status ?? 'failed'
-  const exported = await exportTraces({ wish: inputs.export, policy: inputs, deps })
-  return status ?? exported
+async function work(inputs: StepInputs, reporter: Reporter, deps: Deps): Promise<Status> {
+  const status = inputs.mode === 'export' ? 'exported' : await workOfMode(inputs, deps)
+  const wish = wantedExport(inputs)
+  if (wish === undefined || status === 'removed' || status === 'skipped') return status
+  if (inputs.mode !== 'export') await reporter.deployed(status)
+  const exported = await exportTraces({ wish, policy: inputs, deps })
+  return inputs.mode === 'export' ? exported : status
+}
+
+async function workOfMode(inputs: Exclude<StepInputs, ExportInputs>, deps: Deps): Promise<Status> {
+  switch (inputs.mode) {
+    case 'deploy':
+      return await deploy(inputs, deps)
+    case 'promote':
+      return await promote(inputs, deps)
+    case 'preview':
+      return await preview(inputs, deps)
+    case 'teardown':
+      return await teardown(inputs, deps)
+    case 'sweep':
+      return await sweep(inputs, deps)
+  }
 }
 
 function failureOf(error: unknown, signal: AbortSignal): ActionFailure {

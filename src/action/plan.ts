@@ -5,7 +5,7 @@ import type { Change } from './journal.ts'
 
 /** What a deploy would do: to a new deployment when there is none yet. */
 export function planOf(inputs: Inputs, deployment: DeploymentAnswer | null): Change[] {
-  if (deployment !== null) return changesOf(inputs, deployment)
+  if (deployment !== null) return [...changesOf(inputs, deployment), ...commitChange(inputs, deployment)]
   const { source } = inputs
   const fields: [string, string | undefined][] = [
     ['source', source.kind],
@@ -29,6 +29,14 @@ export function planOf(inputs: Inputs, deployment: DeploymentAnswer | null): Cha
     ],
   ]
   return fields.flatMap(([field, wanted]) => (wanted === undefined ? [] : [{ field, live: '(none)', wanted }]))
+}
+
+/** The commit that serves and the one that is wanted, where both are known: a branch stays the same when it moves. */
+function commitChange({ source }: Inputs, deployment: DeploymentAnswer): Change[] {
+  const live = deployment.source_revision_config.repo_commit_sha
+  const wanted = source.kind === 'git_host' ? (source.commit ?? source.eventCommit) : undefined
+  if (wanted === undefined || live?.toLowerCase() === wanted) return []
+  return [{ field: 'commit', live: live ?? '(not told)', wanted }]
 }
 
 /** The plan as lines for the log. */

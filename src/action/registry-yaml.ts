@@ -24,12 +24,13 @@ export function renderActionYml(): string {
 
 function renderInput(name: (typeof INPUT_NAMES)[number]): string[] {
   const input = inputSpec(name)
+  const fallback = input.defaultExpression ?? input.default
   const note = input.defaultNote === undefined ? '' : ` Default: ${input.defaultNote}.`
   return [
     `  ${name}:`,
     `    description: ${quote(input.description + note)}`,
     `    required: ${input.required}`,
-    ...(input.default === '' ? [] : [`    default: ${quote(input.default)}`]),
+    ...(fallback === '' ? [] : [`    default: ${quote(fallback)}`]),
   ]
 }
 

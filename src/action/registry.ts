@@ -18,6 +18,8 @@ type InputSpec = {
   secret: boolean
   /** What action.yml gives when the workflow says nothing; `''` means unset. */
   default: string
+  /** The same where the runner has to evaluate it: an input without a text is unset all the same. */
+  defaultExpression?: string
   /** Where an unset input comes from, for people. */
   defaultNote?: string
   /** What an `enum` accepts. */
@@ -80,14 +82,17 @@ export const INPUTS = {
     ...text,
     description:
       'What this step does. `deploy` creates or updates one deployment, and then exports traces if `export-project-id` is set; ' +
-      '`export` only exports traces.',
+      '`preview` does so for a deployment of the pull request, and removes it when that is closed; `teardown` only removes it; ' +
+      '`sweep` removes the previews that were left over; `promote` deploys what was proven elsewhere; `export` only exports traces.',
     kind: 'enum',
-    values: ['deploy', 'export'],
+    values: ['deploy', 'preview', 'promote', 'teardown', 'sweep', 'export'],
     default: 'deploy',
   },
   'deployment-name': {
     ...text,
-    description: 'Name of the deployment: found by its exact name, created if it is absent. Give either this or `deployment-id`.',
+    description:
+      'Name of the deployment: found by its exact name, created if it is absent. Give either this or `deployment-id`. The names of ' +
+      'previews are made from it: `<name>-pr-<number>`.',
   },
   'deployment-id': {
     ...text,
@@ -220,6 +225,27 @@ export const INPUTS = {
     kind: 'duration',
     default: '2m',
   },
+  'rollback-on-failure': {
+    ...text,
+    description:
+      'Brings the last good source back when the revision fails, or its smoke test: as a new revision, which is waited for and ' +
+      'smoke-tested itself. The step stays red. Contradicts `wait: false`.',
+    kind: 'boolean',
+    default: 'false',
+  },
+  'promote-from': {
+    ...text,
+    description:
+      'Name or id of the deployment whose live revision `mode: promote` deploys: of the commit that the tag names, and with a ' +
+      'recorded smoke test.',
+  },
+  'preview-ttl': {
+    ...text,
+    description:
+      'Age at which `mode: sweep` removes a preview although its pull request is open, counted from its last revision; up to `365d`.',
+    kind: 'duration',
+    default: '7d',
+  },
   'export-project-id': {
     ...text,
     description:
@@ -301,24 +327,51 @@ export const INPUTS = {
     kind: 'duration',
     default: '72h',
   },
+  environment: {
+    ...text,
+    description:
+      "GitHub environment that the step is recorded for on the repository's deployments page; empty: none is recorded. Needs the " +
+      'permission `deployments: write`. Leave it out where the job has an `environment:` of its own, which records it already.',
+  },
+  comment: {
+    ...text,
+    description:
+      'Comments on the pull request, and keeps that one comment up to date. Needs the permission `pull-requests: write`. There is ' +
+      'one comment for each `environment`, or, without one, for each deployment.',
+    kind: 'boolean',
+    defaultNote: '`true` on pull requests',
+  },
   summary: {
     ...text,
     description: 'Writes the job summary.',
     kind: 'boolean',
     default: 'true',
   },
+  'github-token': {
+    ...text,
+    description:
+      'Token for GitHub: deployment records, comments, the state of pull requests, tags. Without one, or where it may not, the step ' +
+      'warns and goes on.',
+    secret: true,
+    defaultExpression: '${{ github.token }}',
+  },
 } as const satisfies Record<string, InputSpec>
 
 export const OUTPUTS = {
   status: {
     description:
-      'How the step ended, always set. Green: `deployed` (with `wait: false`: accepted), `unchanged`, `planned`, `exported`.',
+      'How the step ended, always set. Green: `deployed` (with `wait: false`: accepted), `unchanged`, `removed`, `skipped`, ' +
+      '`planned`, `exported`. After a rollback that worked: `rolled-back`, red.',
   },
   'deployment-id': { description: 'Id of the deployment.' },
   'deployment-name': { description: 'Name of the deployment.' },
   'deployment-url': { description: 'Address of the agent server, when the control plane tells it.' },
   created: { description: '`true` when this step created the deployment, `false` when it was there.' },
-  'revision-id': { description: 'Id of the revision that this step made; for `unchanged`, of the one that serves.' },
+  'revision-id': {
+    description:
+      'Id of the revision that this step made; for `unchanged`, of the one that serves. For `rolled-back` this and the outputs of the ' +
+      'revision and of the smoke test are about the one that serves after the rollback; `error-code` is about the one that failed.',
+  },
   'revision-status': { description: 'Last status of that revision that was seen, such as `DEPLOYED` or `BUILD_FAILED`.' },
   'previous-revision-id': { description: 'Id of the revision that served before this step.' },
   'commit-sha': { description: 'Commit that the revision was built from, when the control plane or the event tells it.' },
@@ -346,6 +399,7 @@ export const STATE_KEYS = {
   ended: { description: 'Set when the revision reached its end: there is nothing left to interrupt.' },
   exportId: { description: 'Export that main created.' },
   exportEnded: { description: 'Set when that export reached its end, or is not followed: there is nothing left to cancel.' },
+  deploymentRecord: { description: "Record on GitHub's deployments page that main has made and not yet brought to its end." },
   cancelExport: { description: 'Why that export is to be cancelled, as long as that has not been done.' },
 } as const satisfies Record<string, NamedSpec>
 
@@ -364,11 +418,14 @@ export function inputSpec(name: InputName): InputSpec {
 export const STATUSES = {
   deployed: true,
   unchanged: true,
+  removed: true,
+  skipped: true,
   planned: true,
   exported: true,
   failed: false,
   'timed-out': false,
   cancelled: false,
   superseded: false,
+  'rolled-back': false,
 } as const satisfies Record<string, boolean>
 export type Status = keyof typeof STATUSES

@@ -36,7 +36,7 @@ export async function verifyServing({
         noteNewer(deployment, revisionId, deps)
         return
       }
-      if (active !== previousId) throw superseded(revisionId, active)
+      if (active !== previousId && !(await isOlder(active))) throw superseded(revisionId, active)
       if (effects.now() - start >= SWITCH_MS) throw neverSwitched(revisionId, active)
       await effects.sleep(SWITCH_POLL_MS, deadline.signal)
     }
@@ -52,9 +52,34 @@ export async function verifyServing({
   } finally {
     deadline.stop()
   }
+
+  /** True for one that was made before this step's: another step's, that came into service while this one waited. */
+  async function isOlder(active: string): Promise<boolean> {
+    const [its, own] = await Promise.all([active, revisionId].map(madeAt))
+    return its !== undefined && own !== undefined && its < own
+  }
+
+  async function madeAt(id: string): Promise<number> {
+    const revision = await controlPlane.getRevision({ deploymentId, revisionId: id, signal: deadline.signal })
+    return Date.parse(revision.created_at ?? '')
+  }
 }
 
-/** Takes over what the revision was made from, and warns when that is not the commit of the workflow. */
+/** Why a revision is not the one that was to be promoted; undefined when it is, or when any commit of its ref will do. */
+export function otherCommit({ source }: Pick<Inputs, 'source'>, revision: RevisionAnswer): string | undefined {
+  if (source.kind !== 'git_host' || source.pinned !== true) return undefined
+  const { repo_commit_sha: commit } = revision.source_revision_config
+  const wanted = source.commit ?? 'none'
+  if (commit?.toLowerCase() === wanted) return undefined
+  const proven = `The revision ${revision.id} was to be built from ${wanted}, which was proven`
+  if (commit === null) return `${proven}, and the control plane does not tell which commit it was built from.`
+  return `${proven}, and was built from ${commit}: ${source.repoRef} has moved.`
+}
+
+/**
+ * Takes over what the revision was made from. A commit that is not that of the workflow is a warning; one that is not the proven
+ * one that was to be promoted is an `E_CONFLICT`.
+ */
 export function checkCommit({
   inputs,
   revision,
@@ -67,6 +92,17 @@ export function checkCommit({
   const { repo_commit_sha: commit, image_uri: image } = revision.source_revision_config
   deps.journal.set('commit-sha', commit)
   deps.journal.set('image-uri', image)
+  const other = otherCommit(inputs, revision)
+  if (other !== undefined && (commit !== null || revision.status === 'DEPLOYED')) {
+    throw new ActionFailure({
+      code: 'E_CONFLICT',
+      happened: `${other} It is ${revision.status}.`,
+      next:
+        commit === null
+          ? 'Look at the revision on the control plane: without its commit nothing is proven.'
+          : 'Find out who moved the tag. Make a new tag at the commit that was proven, and promote that.',
+    })
+  }
   if (inputs.source.kind !== 'git_host' || inputs.source.commit === undefined || commit === null) return
   if (commit.toLowerCase() === inputs.source.commit) return
   const { commit: wanted, repoRef } = inputs.source
@@ -82,7 +118,8 @@ function noteNewer({ latest_revision_id: latest }: DeploymentAnswer, revisionId:
   journal.note(sentence)
 }
 
-function superseded(revisionId: string, active: string): ActionFailure {
+/** The failure of a revision whose place another one has taken, after it had been deployed. */
+export function superseded(revisionId: string, active: string): ActionFailure {
   return new ActionFailure({
     code: 'E_SUPERSEDED',
     happened: `The revision ${revisionId} was deployed, but another one serves by now: ${active}.`,

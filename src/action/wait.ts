@@ -11,7 +11,7 @@ import { formatDuration } from './parse/duration.ts'
 import { expectedDuration } from './poll-delay.ts'
 import type { Status } from './registry.ts'
 import { ActionFailure, type ErrorCode, toFailure } from './report/error-codes.ts'
-import { checkCommit, verifyServing } from './verify.ts'
+import { checkCommit, otherCommit, verifyServing } from './verify.ts'
 
 /** Earlier revisions that tell how long one takes. */
 const HISTORY = 10
@@ -39,8 +39,10 @@ export async function waitForRevision({
     })
   }
   journal.save('ended', 'true')
-  await judge({ revision: followed.revision, deploymentId, deps })
-  checkCommit({ inputs, revision: followed.revision, deps })
+  const { revision } = followed
+  // One that this step has interrupted is told by the reason.
+  if (revision.status === 'DEPLOYED' || revision.status === 'INTERRUPTED') checkCommit({ inputs, revision, deps })
+  await judge({ revision, deploymentId, deps })
   await verifyServing({ deploymentId, revisionId, previousId, deps })
   log.info(`The revision ${revisionId} serves.`)
   return 'deployed'
@@ -88,9 +90,24 @@ async function followRevision({
   const usual = expected === undefined ? '' : `; earlier revisions took ${formatDuration(expected)}`
   log.info(`Waiting for the revision ${revisionId}, ${formatDuration(inputs.timeoutMs)} at most${usual}.`)
   const deadline = startDeadline({ timeoutMs: inputs.timeoutMs, parent: deps.signal, effects })
+  let stopped = false
+  // A commit that nobody has proven is not let into service, where that can still be prevented; the end is judged as any other.
+  const stopOther = async (revision: RevisionAnswer): Promise<void> => {
+    const known = revision.source_revision_config.repo_commit_sha !== null
+    const other = known && !isFinalRevisionStatus(revision.status) ? otherCommit(inputs, revision) : undefined
+    if (stopped || other === undefined) return
+    stopped = true
+    const { sentence } = await interruptRevision({ deploymentId, revisionId, timeoutMs: ON_TIMEOUT_INTERRUPT_MS, deps })
+    log.info(`${other} ${sentence}`)
+    journal.note(sentence)
+  }
   try {
     return await follow({
-      getRevision: (signal) => once.getRevision({ deploymentId, revisionId, signal }),
+      getRevision: async (signal) => {
+        const revision = await once.getRevision({ deploymentId, revisionId, signal })
+        await stopOther(revision)
+        return revision
+      },
       expected,
       timeoutMs: inputs.timeoutMs,
       signal: deadline.signal,
@@ -156,6 +173,27 @@ async function onTimeout({
   return sentence
 }
 
+/** The revision that was made in place of one that was skipped, where the control plane tells. */
+async function successor({
+  deploymentId,
+  revisionId,
+  deps,
+}: {
+  deploymentId: string
+  revisionId: string
+  deps: Deps
+}): Promise<string> {
+  const deadline = startDeadline({ timeoutMs: HISTORY_TIMEOUT_MS, parent: deps.signal, effects: deps.effects })
+  try {
+    const { latest_revision_id: latest } = await deps.once.getDeployment(deploymentId, deadline.signal)
+    return latest === null || latest === revisionId ? 'a newer revision' : `a newer revision, ${latest},`
+  } catch {
+    return 'a newer revision'
+  } finally {
+    deadline.stop()
+  }
+}
+
 const CODES: Readonly<Record<string, ErrorCode>> = {
   CREATE_FAILED: 'E_CREATE_FAILED',
   BUILD_FAILED: 'E_BUILD_FAILED',
@@ -180,7 +218,7 @@ async function judge({
   const says = revision.status_message === null ? '' : ` The control plane says: ${revision.status_message}`
   const ended =
     code === 'E_SUPERSEDED'
-      ? `The revision ${revision.id} was SKIPPED: a newer revision took its place.`
+      ? `The revision ${revision.id} was SKIPPED: ${await successor({ deploymentId, revisionId: revision.id, deps })} took its place.`
       : `The revision ${revision.id} ended in ${status}.`
   if (isFailedRevisionStatus(status)) {
     const tail = await readLogTail({ deploymentId, revisionId: revision.id, status, deps })

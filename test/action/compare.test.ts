@@ -67,6 +67,10 @@ describe('changesOf', () => {
 
   it('is empty when nothing differs', () => {
     expect(changesOf(inputs(), deployment())).toEqual([])
+    // The service adds the digest that it found behind a tag.
+    const live = deployment({ source: 'external_docker', source_revision_config: { image_uri: `agent:1@sha256:${'0'.repeat(64)}` } })
+    expect(changesOf(inputs({ source: { kind: 'external_docker', imageUri: 'agent:1' } }), live)).toEqual([])
+    expect(changesOf(inputs({ source: { kind: 'external_docker', imageUri: 'agent:2' } }), live)).toHaveLength(1)
   })
 })
 

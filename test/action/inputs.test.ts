@@ -7,7 +7,7 @@ import { githubContext as context } from './support/github.ts'
 
 function raw(changes: Partial<RawInputs> = {}): RawInputs {
   const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  return { ...defaults, 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
+  return { ...defaults, 'github-token': '', 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
 }
 
 function failure(changes: Partial<RawInputs>, github = context()): ActionFailure {
@@ -37,6 +37,7 @@ describe('parseInputs', () => {
       },
       sourceConfig: {},
       skipUnchanged: false,
+      rollbackOnFailure: false,
       dryRun: false,
       wait: true,
       timeoutMs: 1_800_000,

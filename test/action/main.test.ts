@@ -195,6 +195,27 @@ describe('the end of a revision', () => {
     expect(message).toContain('still serves')
   })
 
+  it('names the revision that took the place of a skipped one, where it is told', async () => {
+    const skipped = { getRevision: async () => revision('SKIPPED') }
+    const told = fakeDeps({ ...skipped, getDeployment: async () => deployment({ latest_revision_id: THIRD_REVISION_ID }) })
+    expect((await step({}, told)).message).toContain(`a newer revision, ${THIRD_REVISION_ID}, took its place`)
+    const silent = fakeDeps({ ...skipped, getDeployment: async () => Promise.reject(requestFailure()) })
+    expect(await step({}, silent)).toMatchObject({
+      ended: 'E_SUPERSEDED',
+      message: expect.stringContaining('a newer revision took'),
+    })
+  })
+
+  it('waits as well when an older one of somebody else has come into service meanwhile', async () => {
+    const third = { active_revision_id: THIRD_REVISION_ID }
+    const answers = [deployment(third), deployment({ active_revision_id: NEW_REVISION_ID })]
+    const made = (second: number) => ({ created_at: `2026-01-01T00:00:0${second}Z` })
+    const getRevision: ControlPlane['getRevision'] = async ({ revisionId: id }) =>
+      revision('DEPLOYED', { id, ...made(id === THIRD_REVISION_ID ? 1 : 2) })
+    expect((await step({}, fakeDeps({ getRevision, getDeployment: async () => answers.shift()! }))).ended).toBe('deployed')
+    expect((await step({}, fakeDeps({ getRevision, getDeployment: async () => deployment(third) }))).ended).toBe('E_PROTOCOL')
+  })
+
   it('is good where the control plane does not tell which one serves', async () => {
     expect((await step({}, fakeDeps({ getDeployment: async () => deployment({ active_revision_id: null }) }))).ended).toBe(
       'deployed',
@@ -328,7 +349,30 @@ describe('dry-run', () => {
     const { ended, controlPlane, journal } = await step({ dryRun: true, source: { ...git, repoRef: 'next' } })
     expect(ended).toBe('planned')
     for (const change of changing({ controlPlane })) expect(change).not.toHaveBeenCalled()
-    expect(journal.plan).toEqual([{ field: 'repo_ref', live: 'main', wanted: 'next' }])
+    expect(journal.plan).toEqual([
+      { field: 'repo_ref', live: 'main', wanted: 'next' },
+      { field: 'commit', live: '(not told)', wanted: COMMIT },
+    ])
+  })
+
+  it('compares with the revision that serves, not with the newest one, which may have failed', async () => {
+    const newer = deployment({ latest_revision_id: NEW_REVISION_ID, source_revision_config: { repo_ref: 'broken' } })
+    const served = { repo_ref: 'main', graph_config_path: 'langgraph.json', repo_commit_sha: 'b'.repeat(40) }
+    const deps = fakeDeps({
+      findDeploymentByName: async () => newer,
+      getRevision: vi.fn(async () => revision('DEPLOYED', { id: OLD_REVISION_ID, source_revision_config: served })),
+    })
+    const { journal, groups } = await step({ dryRun: true, source: git }, deps)
+    expect(journal.plan).toEqual([{ field: 'commit', live: 'b'.repeat(40), wanted: COMMIT }])
+    expect(groups.flatMap(({ lines }) => lines)).toEqual([`commit: ${'b'.repeat(40)} -> ${COMMIT}`])
+    expect(deps.controlPlane.getRevision).toHaveBeenCalledWith(expect.objectContaining({ revisionId: OLD_REVISION_ID }))
+  })
+
+  it('says when skip-unchanged would make no revision', async () => {
+    const deps = fakeDeps({ getRevision: async () => revision('DEPLOYED', { id: OLD_REVISION_ID }) })
+    const { ended, journal } = await step({ dryRun: true, skipUnchanged: true, source: git }, deps)
+    expect(ended).toBe('planned')
+    expect(journal.notes).toEqual(['skip-unchanged: a deploy would make no revision.'])
   })
 
   it('plans a deployment that is not there yet', async () => {

@@ -9,8 +9,12 @@ export const ERROR_CODES = {
   },
   E_AUTH: {
     title: 'Not allowed',
-    meaning: 'The control plane refused the API key, or the key may not do this.',
-    remedy: 'Check that `api-key` is one of this region or control plane; a key of a whole organisation needs `workspace-id`.',
+    meaning:
+      'The control plane refused the API key, or the key may not do this; or GitHub refused `github-token`, where the step cannot go ' +
+      'on without it.',
+    remedy:
+      'Check that `api-key` is one of this region or control plane; a key of a whole organisation needs `workspace-id`. Where GitHub ' +
+      'refused, give the job the permission that the message names.',
   },
   E_NOT_FOUND: {
     title: 'Not found',
@@ -19,8 +23,12 @@ export const ERROR_CODES = {
   },
   E_CONFLICT: {
     title: 'Conflict with what exists',
-    meaning: 'What is wanted contradicts what is there: a field that is fixed at creation, or a name that is taken.',
-    remedy: 'Take over the value that is live, or deploy under another name.',
+    meaning:
+      'What is wanted contradicts what is there: a field that is fixed at creation, or a name that is taken; or what is to be ' +
+      'promoted is not what was proven.',
+    remedy:
+      'Take over the value that is live, or deploy under another name. Before a promotion: deploy the commit of the tag to the ' +
+      'deployment that `promote-from` names, with `environment` and `smoke-test-input`.',
   },
   E_VALIDATION: {
     title: 'Refused by the control plane',
@@ -29,13 +37,16 @@ export const ERROR_CODES = {
   },
   E_RATE_LIMITED: {
     title: 'Too many requests',
-    meaning: 'The control plane went on answering 429 until the retries or the time were used up.',
-    remedy: 'Run fewer deployments at once, or later; another client may be using the same key.',
+    meaning: 'The control plane, or GitHub, went on refusing for its rate limit until the retries or the time were used up.',
+    remedy: 'Run fewer deployments at once, or later; another client may be using the same key or token.',
   },
   E_UNAVAILABLE: {
-    title: 'Control plane unavailable',
-    meaning: 'No usable answer came: the network failed, or the control plane answered with server errors.',
-    remedy: 'Check the address, proxy and certificates, and the state of the service; then run the step again.',
+    title: 'Service unavailable',
+    meaning:
+      'No usable answer came from the control plane, or from GitHub where the step cannot go on without it: the network failed, or ' +
+      'the answers were server errors.',
+    remedy:
+      'Check the address, proxy and certificates, and the state of the service that the message names; then run the step again.',
   },
   E_PROTOCOL: {
     title: 'Unexpected behaviour',
@@ -64,17 +75,19 @@ export const ERROR_CODES = {
   },
   E_SUPERSEDED: {
     title: 'Superseded',
-    meaning: 'A newer revision took the place of the one that this step made.',
+    meaning: 'A newer revision took the place of the one that this step made, before it served or before it was proven.',
     remedy: 'Nothing, if the newer one is wanted. Otherwise use a concurrency group, and set `build-on-push` to `false`.',
   },
   E_SMOKE_TEST: {
     title: 'Smoke test failed',
-    meaning: 'The revision serves, and the agent did not answer `smoke-test-input` as it should. Nothing was rolled back.',
+    meaning: 'The revision serves, and the agent did not answer `smoke-test-input` as it should.',
     remedy: 'Read what the agent said in the job summary, and its log on the control plane; correct the agent and deploy again.',
   },
   E_TIMEOUT: {
     title: 'Timed out',
-    meaning: 'The revision had not ended within `timeout`. It may still succeed, unless `on-timeout: interrupt` stopped it.',
+    meaning:
+      'The revision had not ended within `timeout`, or a preview was not gone by then. A revision may still succeed, unless ' +
+      '`on-timeout: interrupt` stopped it.',
     remedy:
       'Look at the status of the revision, and raise `timeout` if it was merely slow. A first deploy takes about 15 minutes.',
   },
@@ -88,7 +101,8 @@ export const ERROR_CODES = {
   },
   E_EXPORT_FAILED: {
     title: 'Export failed',
-    meaning: 'The export ended in `FAILED`: one of its runs failed after all retries. What was written before stays in the bucket.',
+    meaning:
+      'The export ended in `FAILED`: one of its runs failed after all retries. What was written before stays in the bucket.',
     remedy: 'Read the errors of the failing runs in the job summary, correct their cause, and create a new export.',
   },
   E_EXPORT_CANCELLED: {
@@ -137,6 +151,10 @@ type FailureParts = {
   tried?: string
   /** What to do: a full sentence. The general remedy of the code stands in where nothing better is known. */
   next?: string
+  /** What became of the deployment afterwards: the story of a rollback, in full sentences. */
+  aftermath?: string
+  /** The status of the step, where the code does not decide it. */
+  status?: Status
   cause?: unknown
 }
 
@@ -145,13 +163,31 @@ export class ActionFailure extends Error {
   readonly code: ErrorCode
   readonly tried: string | undefined
   readonly next: string
+  readonly aftermath: string | undefined
+  readonly status: Status
 
-  constructor({ code, happened, tried, next, cause }: FailureParts) {
+  constructor({ code, happened, tried, next, aftermath, status, cause }: FailureParts) {
     super(happened, { cause })
     this.name = 'ActionFailure'
     this.code = code
     this.tried = tried
     this.next = next ?? ERROR_CODES[code].remedy
+    this.aftermath = aftermath
+    this.status = status ?? statusOf(code)
+  }
+
+  /** The same failure, and what became of the deployment afterwards. */
+  with({ code, aftermath, status }: Pick<FailureParts, 'aftermath' | 'status'> & { code?: ErrorCode }): ActionFailure {
+    const { message: happened, tried, next, cause } = this
+    return new ActionFailure({
+      code: code ?? this.code,
+      happened,
+      next,
+      ...(tried === undefined ? {} : { tried }),
+      ...(aftermath === undefined ? {} : { aftermath }),
+      ...(status === undefined ? {} : { status }),
+      cause,
+    })
   }
 }
 

@@ -1,6 +1,9 @@
 /** A status and the moment (epoch milliseconds) at which the step first saw it. */
 export type Transition = { status: string; at: number }
 
+/** Below this Mermaid would put several ticks into one second, all with the same label. */
+const SHORT_MS = 10_000
+
 const FAILED = /_FAILED$|^INTERRUPTED$|^SKIPPED$/
 const SECTIONS: Readonly<Record<string, string>> = {
   CREATING: 'Queue',
@@ -19,8 +22,10 @@ const SECTIONS: Readonly<Record<string, string>> = {
  * when the next one was. The times are those of the polls. Returns `''` when there is nothing to draw.
  */
 export function gantt(transitions: readonly Transition[], end: number): string {
-  if (transitions.length === 0) return ''
+  const [first] = transitions
+  if (first === undefined) return ''
   const lines = ['```mermaid', 'gantt', '  dateFormat x', '  axisFormat %H:%M:%S', '  todayMarker off']
+  if (end - first.at < SHORT_MS) lines.push('  tickInterval 1second')
   let section = ''
   transitions.forEach(({ status, at }, index) => {
     const next = Object.hasOwn(SECTIONS, status) ? (SECTIONS[status] ?? 'Other') : 'Other'

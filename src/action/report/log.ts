@@ -6,6 +6,8 @@ import { clip, plainLine, safeLines } from './plain.ts'
 export type Log = {
   /** One line of the action's own; what it embeds is made plain. */
   info: (line: string) => void
+  /** A blue annotation. */
+  notice: (message: string) => void
   /** A yellow annotation. */
   warning: (message: string) => void
   /** The red annotation: exactly one per failure, so only the conclusion calls it. */
@@ -41,6 +43,7 @@ export function createLog({ write, redactor, token }: LogOptions): Log {
       if (COMMAND.test(line)) guarded([line])
       else write(line)
     },
+    notice: (text) => write(annotation('notice', { title: 'Deploy Agent Server', message: safe(text) })),
     warning: (text) => write(annotation('warning', { title: 'Deploy Agent Server', message: safe(text) })),
     error: ({ title, message }) => write(annotation('error', { title: safe(title), message: lines(message).join('\n') })),
     group: (title, content) => {

@@ -1,4 +1,6 @@
 import { DuplicateNameError, RequestFailure } from '../../client/failure.ts'
+import { RATE_LIMITED } from '../../client/retry.ts'
+import { GithubFailure, remedyOf } from '../github/failure.ts'
 import { ActionFailure, type ErrorCode, toFailure } from './error-codes.ts'
 
 const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
@@ -13,7 +15,7 @@ const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
 }
 
 /** The code of a failed request. */
-export function codeOf({ kind, status }: Pick<RequestFailure, 'kind' | 'status'>): ErrorCode {
+function codeOf({ kind, status }: Pick<RequestFailure, 'kind' | 'status'>): ErrorCode {
   switch (kind) {
     case 'cancelled':
       return 'E_CANCELLED'
@@ -76,6 +78,7 @@ export function requestFailure(error: unknown, doing: string): ActionFailure {
       cause: error,
     })
   }
+  if (error instanceof GithubFailure) return githubFailure(error, doing)
   if (!(error instanceof RequestFailure)) return toFailure(error)
   const code = codeOf(error)
   const words = [error.code, error.detail, error.excerpt].filter((part) => part !== null).join(' ')
@@ -85,6 +88,23 @@ export function requestFailure(error: unknown, doing: string): ActionFailure {
     happened: [`${doing} failed: ${sentence(error.message)}`, ...evidence(error)].join('\n'),
     tried: tried(error),
     ...(hint === undefined ? {} : { next: forAddress(hint.next, error.path) }),
+    cause: error,
+  })
+}
+
+/** A failure of GitHub, where the step cannot go on without it. */
+function githubFailure(error: GithubFailure, doing: string): ActionFailure {
+  const { request, permission } = error
+  const code = request.code === RATE_LIMITED ? 'E_RATE_LIMITED' : codeOf(request)
+  const next =
+    permission === null
+      ? 'Check github-token, and https://www.githubstatus.com; then run the step again.'
+      : `${remedyOf(permission).replace(/^a/, 'A')}.`
+  return new ActionFailure({
+    code,
+    happened: [`${doing} failed: GitHub: ${sentence(error.message)}`, ...evidence(request)].join('\n'),
+    tried: tried(request),
+    next,
     cause: error,
   })
 }

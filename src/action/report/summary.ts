@@ -4,6 +4,8 @@ import type { Inputs } from '../inputs.ts'
 import type { Journal } from '../journal.ts'
 import { formatDuration } from '../parse/duration.ts'
 import { normaliseRepoUrl } from '../parse/repo-url.ts'
+import { sweepSection } from '../preview/report.ts'
+import { rollbackSection } from '../rollback/section.ts'
 import { type OutputName, STATUSES, type Status } from '../registry.ts'
 import { type ActionFailure, ERROR_CODES, errorAnchor } from './error-codes.ts'
 import { gantt } from './gantt.ts'
@@ -17,18 +19,21 @@ const LOG_LINES = 50
 const HEADINGS: Readonly<Record<Status, string>> = {
   deployed: 'Deployed',
   unchanged: 'Unchanged',
+  removed: 'Removed',
+  skipped: 'Skipped',
   planned: 'Planned',
   exported: 'Exported',
   failed: 'Failed',
   'timed-out': 'Timed out',
   cancelled: 'Cancelled',
   superseded: 'Superseded',
+  'rolled-back': 'Rolled back',
 }
 
 /** What the summary is made from. Every text in it has been redacted; none has been escaped. */
 export type SummaryData = {
   status: Status
-  failure: Pick<ActionFailure, 'code' | 'message' | 'tried' | 'next'> | undefined
+  failure: (Pick<ActionFailure, 'code' | 'message' | 'tried' | 'next'> & Partial<Pick<ActionFailure, 'aftermath'>>) | undefined
   outputs: Readonly<Partial<Record<OutputName, string>>>
   source: Inputs['source'] | undefined
   transitions: Journal['transitions']
@@ -37,6 +42,8 @@ export type SummaryData = {
   logTail: Journal['logTail']
   smokeTest: Journal['smokeTest']
   export: Journal['export']
+  rollback?: Journal['rollback']
+  sweep?: Journal['sweep']
   rateLimitWaitMs: number
   rateLimits?: readonly string[]
   startedAt: number
@@ -52,7 +59,9 @@ export function renderSummary(data: SummaryData): string {
     facts(data),
     timeline(data),
     smokeSection(data.smokeTest),
+    rollbackSection(data.rollback, data.endedAt),
     exportSection(data.export),
+    sweepSection(data.sweep),
     planTable(data),
     remarks(data),
     log(data),
@@ -72,25 +81,26 @@ export function helpAddress({
   return `${github.serverUrl}/${github.actionRepository}#${errorAnchor(code)}`
 }
 
-function heading({ status, failure, outputs }: SummaryData): string {
+export function heading({ status, failure, outputs }: SummaryData): string {
   const name = outputs['deployment-name'] ?? outputs['deployment-id']
   const what = failure === undefined || status !== 'failed' ? HEADINGS[status] : ERROR_CODES[failure.code].title
   return `### ${STATUSES[status] ? '✅' : '❌'} ${what}${name === undefined ? '' : `: ${inline(name)}`}`
 }
 
-function failureBlock({ failure, github }: SummaryData): string {
+export function failureBlock({ failure, github }: SummaryData): string {
   if (failure === undefined) return ''
   const help = helpAddress({ code: failure.code, github })
   const name = `<code>${failure.code}</code>`
   const lines = failure.message.split('\n').map((line) => inline(line))
   return [
     `> **${help === undefined ? name : link(name, help)}** ${lines.join('<br>')}`,
+    ...(failure.aftermath === undefined ? [] : [`> **Afterwards:** ${inline(failure.aftermath.replaceAll('\n', ' '))}`]),
     ...(failure.tried === undefined ? [] : [`> **What was tried:** ${inline(failure.tried)}`]),
     `> **What to do:** ${inline(failure.next)}`,
   ].join('\n>\n')
 }
 
-function facts(data: SummaryData): string {
+export function facts(data: SummaryData): string {
   const { outputs, source } = data
   const id = (name: OutputName): string | undefined => (outputs[name] === undefined ? undefined : code(outputs[name]))
   const deployment = [outputs['deployment-name'], outputs['deployment-id']]
@@ -132,7 +142,7 @@ function commitAddress(repoUrl: string, commit: string): string {
   return `${base}/${path}/${encodeURIComponent(commit)}`
 }
 
-function timeline({ transitions, endedAt }: SummaryData): string {
+export function timeline({ transitions, endedAt }: SummaryData): string {
   const chart = gantt(transitions, endedAt)
   return chart === '' ? '' : `#### Timeline\n\n${chart}`
 }

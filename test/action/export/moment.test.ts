@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseMoment, resolveMoment } from '../../../src/action/export/moment.ts'
 
@@ -18,8 +19,52 @@ describe('a moment', () => {
     expect(resolveMoment(parsed.value, NOW)).toBe(sent)
   })
 
-  it.each([['-'], ['-h'], ['-1m1h'], ['24h'], ['1700000000'], ['2026-02-30'], ['1026-01-01'], ['-99999d'], ['NOW'], ['tomorrow']])(
-    '%s is none',
-    (text) => expect(parseMoment(text)).toHaveProperty('problem'),
-  )
+  it.each([
+    ['-'],
+    ['-h'],
+    ['-1m1h'],
+    ['24h'],
+    ['1700000000'],
+    ['2026-02-30'],
+    ['1026-01-01'],
+    ['-99999d'],
+    ['NOW'],
+    ['tomorrow'],
+  ])('%s is none', (text) => expect(parseMoment(text)).toHaveProperty('problem'))
+
+  const count = (max: number) => fc.option(fc.nat(max))
+
+  it('is as long before now as its units say', () => {
+    fc.assert(
+      fc.property(fc.tuple(count(3000), count(99), count(99), count(99)), ([d, h, m, s]) => {
+        const parts = [
+          [d, 'd', 86_400],
+          [h, 'h', 3600],
+          [m, 'm', 60],
+          [s, 's', 1],
+        ] as const
+        const given = parts.filter(([number]) => number !== null)
+        const seconds = given.reduce((sum, [number, , unit]) => sum + (number ?? 0) * unit, 0)
+        const parsed = parseMoment(`-${given.map(([number, unit]) => `${number}${unit}`).join('')}`)
+        if (given.length === 0) expect(parsed).toHaveProperty('problem')
+        else expect(parsed).toEqual({ value: { beforeMs: seconds * 1000 } })
+      }),
+    )
+  })
+
+  it('is the same instant in any zone', () => {
+    const year = { min: new Date('1901-01-01'), max: new Date('2199-12-31'), noInvalidDate: true }
+    fc.assert(
+      fc.property(fc.date(year), fc.integer({ min: -14 * 60, max: 14 * 60 }), (date, minutes) => {
+        const local = new Date(date.getTime() + minutes * 60_000).toISOString().slice(0, -1)
+        const [hour, minute] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60].map((part) =>
+          String(part).padStart(2, '0'),
+        )
+        const parsed = parseMoment(`${local}${minutes < 0 ? '-' : '+'}${hour}:${minute}`)
+        if (!('value' in parsed) || !('at' in parsed.value)) throw new Error(`${local} is none: ${JSON.stringify(parsed)}`)
+        expect(Date.parse(parsed.value.at)).toBe(date.getTime())
+        expect(parsed.value.at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+      }),
+    )
+  })
 })

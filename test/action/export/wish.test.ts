@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseStepInputs, type RawInputs, wantsDeploy } from '../../../src/action/inputs.ts'
+import { parseStepInputs, type RawInputs, wantedExport, wantsDeploy } from '../../../src/action/inputs.ts'
 import { INPUT_NAMES, inputSpec } from '../../../src/action/registry.ts'
 import { githubContext } from '../support/github.ts'
 
@@ -15,7 +15,11 @@ const EXPORT = {
 
 function parse(changes: Partial<RawInputs>) {
   const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  return parseStepInputs({ ...defaults, 'api-key': 'key-of-the-test', ...EXPORT, ...changes }, githubContext({ repository: '', ref: '' }), NOW)
+  return parseStepInputs(
+    { ...defaults, 'github-token': '', 'api-key': 'key-of-the-test', ...EXPORT, ...changes },
+    githubContext({ repository: '', ref: '' }),
+    NOW,
+  )
 }
 
 describe('the inputs of an export', () => {
@@ -45,18 +49,20 @@ describe('the inputs of an export', () => {
   it('come along with those of a deploy', () => {
     const inputs = parse({ 'deployment-name': 'agent', 'image-uri': 'registry.example.com/agent:1' })
     expect(wantsDeploy(inputs)).toBe(true)
-    expect(inputs.export).toMatchObject({ projectId: ID })
+    expect(wantedExport(inputs)).toMatchObject({ projectId: ID })
   })
 
   it('make one destination of the writings of a prefix', () => {
     const bucket = { 'export-destination-id': '', 'export-bucket': 'lake', 'export-bucket-region': 'eu-central-1' }
-    const prefixes = ['/a//b/', 'a/b'].map((prefix) => parse({ ...bucket, mode: 'export', 'export-prefix': prefix }).export?.destination)
+    const prefixes = ['/a//b/', 'a/b'].map(
+      (prefix) => wantedExport(parse({ ...bucket, mode: 'export', 'export-prefix': prefix }))?.destination,
+    )
     expect(prefixes[0]).toEqual({ config: { bucket_name: 'lake', prefix: 'a/b', region: 'eu-central-1' } })
     expect(prefixes[1]).toEqual(prefixes[0])
   })
 
   it('have no end for a schedule', () => {
-    const wish = parse({ mode: 'export', 'export-end': '', 'export-interval-hours': '24' }).export
+    const wish = wantedExport(parse({ mode: 'export', 'export-end': '', 'export-interval-hours': '24' }))
     expect(wish).toMatchObject({ intervalHours: 24 })
     expect(wish).not.toHaveProperty('end')
   })

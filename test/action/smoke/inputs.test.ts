@@ -7,7 +7,7 @@ import { githubContext } from '../support/github.ts'
 
 function raw(changes: Partial<RawInputs> = {}): RawInputs {
   const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  return { ...defaults, 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
+  return { ...defaults, 'github-token': '', 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
 }
 
 const parse = (changes: Partial<RawInputs>) => parseInputs(raw(changes), githubContext())
