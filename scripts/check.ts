@@ -13,6 +13,7 @@ const CHECKS: readonly Check[] = [
   { name: 'lint', script: ['node_modules/oxlint/bin/oxlint', '--deny-warnings'] },
   { name: 'imports', script: ['scripts/checks/imports.ts'] },
   { name: 'generated files', script: ['scripts/docs.ts', '--check'] },
+  { name: 'fidelity', script: ['scripts/checks/fidelity.ts'] },
   { name: 'readme', script: ['scripts/checks/readme.ts'] },
   { name: 'file rules', script: ['scripts/checks/file-rules.ts'] },
 ]

@@ -1,11 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { renderActionYml } from '../src/action/registry-yaml.ts'
+import { renderFidelityPage } from './fidelity-page.ts'
 import { inRoot } from './root.ts'
 import { renderSections } from './sections.ts'
 
 /** The files that are written from the code, whole or in part, as they should be. */
 function renderFiles(): Record<string, string> {
-  return { 'action.yml': renderActionYml(), 'README.md': renderReadme(readFileSync(inRoot('README.md'), 'utf8')) }
+  return {
+    'action.yml': renderActionYml(),
+    'README.md': renderReadme(readFileSync(inRoot('README.md'), 'utf8')),
+    'docs/fidelity.md': renderFidelityPage(),
+  }
 }
 
 /** Puts the generated sections between their markers. Throws when a marker is missing: a section nobody sees is a mistake. */
