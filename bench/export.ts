@@ -21,18 +21,24 @@ import { startEmbeddedDatabase } from '../src/platform/database/embedded.ts'
 import type { Database } from '../src/platform/database/schema.ts'
 import { createLog } from '../src/platform/log.ts'
 import { createSecretBox } from '../src/platform/secrets.ts'
+import { databaseUrlOf, startPlatform } from './platform-process.ts'
+import { type Latency, measureLatency } from './support/latency.ts'
 
 /**
  * A whole export, from the store to a bucket, against the bare engines doing the same by hand: PostgreSQL's own `COPY` of the rows to a
  * file, then DuckDB from that file to Parquet, one after the other. The bucket is a server in a process of its own that counts what
  * it gets. Sizes in thousands of runs are given as arguments: `node bench/export.ts 100 1000`; a second number of large rows, of 10 MB
- * each, goes among them with `--large 4`.
+ * each, goes among them with `--large 4`. At the end the API of a whole platform is asked while it exports, and while it does not.
  */
 
 const RESULTS = inRoot('bench', 'results', 'export.json')
 const TEXT_BYTES = 2000
 const DAY = '2026-08-19'
 const MB = 1e6
+/** Different texts; they come again so far behind each other that no compression sees it. */
+const TEXTS = 10_000
+/** Runs that are exported while the API is asked. */
+const API_ROWS = 100_000
 const log = createLog('error')
 /** Settings to be tried, as JSON. */
 const SETTINGS = JSON.parse(process.env['BENCH_SETTINGS'] || '{}') as Partial<ExportSettings>
@@ -62,11 +68,12 @@ async function main(): Promise<void> {
     console.log('rows        what                     seconds     rows/s       MB/s   of bare')
     for (const rows of sizes) results.push(await measure({ db, databaseUrl: server.url, folder, port, rows }))
     await db.destroy()
+    const api = await measureApi({ folder, port })
     mkdirSync(dirname(RESULTS), { recursive: true })
     const machine = { node: process.versions.node, cpus: cpus().length, model: cpus()[0]?.model }
     writeFileSync(
       RESULTS,
-      `${JSON.stringify({ at: new Date().toISOString(), textBytes: TEXT_BYTES, largeRows, machine, results }, null, 2)}\n`,
+      `${JSON.stringify({ at: new Date().toISOString(), textBytes: TEXT_BYTES, largeRows, machine, results, api }, null, 2)}\n`,
     )
   } finally {
     bucket.kill()
@@ -90,12 +97,10 @@ async function measure(bench: Bench): Promise<Record<string, unknown>> {
   await sql`insert into tracing_projects (id, workspace_id, name) values (${place.projectId}, ${place.workspaceId}, 'bench')`.execute(
     db,
   )
-  await fill(db, { ...place, rows })
+  await fill(bench, place)
   // Once each way before it counts, so that both read from the same caches.
   await bare(bench, place)
   const byHand = await bare(bench, place)
-  const one = await whole(bench, place, { days: 1 })
-  const many = await whole(bench, place, { days: 4 })
   const bytes = byHand.textBytes
   const rate = (seconds: number): Measured => ({
     seconds,
@@ -113,13 +118,15 @@ async function measure(bench: Bench): Promise<Record<string, unknown>> {
     console.log(`${String(rows).padEnd(11)} ${what.padEnd(22)} ${numbers.join('')}${share.padStart(10)}`)
   }
   print('bare: COPY, then DuckDB', byHand.seconds)
+  const one = await whole(bench, place, { days: 1 })
   print('export, one day', one.seconds)
+  const many = await whole(bench, place, { days: 4 })
   print('export, four days', many.seconds)
   const peaks = { exportMegabytes: one.peak, fourDaysMegabytes: many.peak }
   console.log(
     `            memory at most: ${one.peak.toFixed(0)} MB one day, ${many.peak.toFixed(0)} MB four days (this process and those that write)\n`,
   )
-  await sql`delete from tracing_projects where id = ${place.projectId}`.execute(db)
+  await prepared(bench.databaseUrl, `delete from tracing_projects where id = '${place.projectId}'`)
   return {
     rows,
     textBytes: bytes,
@@ -133,26 +140,30 @@ async function measure(bench: Bench): Promise<Record<string, unknown>> {
 
 /** Text that compresses about as JSON of conversations does: words of a small vocabulary, with numbers between. */
 async function fill(
-  db: Database,
-  { workspaceId, projectId, rows }: { workspaceId: string; projectId: string; rows: number },
+  { db, databaseUrl, rows }: Bench,
+  { workspaceId, projectId }: { workspaceId: string; projectId: string },
 ): Promise<void> {
-  for (let from = 0; from < rows; from += 50_000) {
-    await sql`
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  await client.query(`create temporary table texts as select k, (
+      select left(string_agg((array['the','agent','answers','with','a','tool','call','and','waits','for','its','result'])[1 + floor(random() * 12)::int]
+        || case when random() < 0.2 then to_char(random() * 1e6, ' 999999') else '' end, ' '), ${TEXT_BYTES * 0.6})
+      from generate_series(1, ${TEXT_BYTES / 8}) where k >= 0
+    ) as words from generate_series(0, ${TEXTS - 1}) as k`)
+  for (let from = 0; from < rows; from += TEXTS) {
+    await client.query(`
       insert into runs (workspace_id, id, session_id, trace_id, dotted_order, name, run_type, start_time, end_time, inputs, outputs, extra, events, tags,
         total_tokens, prompt_tokens, completion_tokens, total_cost, posted, patched)
-      select ${workspaceId}::uuid, id, ${projectId}::uuid, id, '20260819T000000000000Z' || id, 'ChatModel', 'llm',
-        ${`${DAY}T00:00:00Z`}::timestamptz + interval '1 day' * (n::float8 / ${rows}),
-        ${`${DAY}T00:00:00Z`}::timestamptz + interval '1 day' * (n::float8 / ${rows}) + interval '1.5 s',
-        '{"messages": [{"role": "user", "content": "' || words || '"}]}', '{"content": "' || left(words, ${Math.floor(TEXT_BYTES * 0.3)}::int) || '"}',
+      select '${workspaceId}', id, '${projectId}', id, '20260819T000000000000Z' || id, 'ChatModel', 'llm', at, at + interval '1.5 s',
+        '{"messages": [{"role": "user", "content": "' || n || ' ' || words || '"}]}', '{"content": "' || n || ' ' || left(words, ${TEXT_BYTES * 0.3}) || '"}',
         '{"metadata": {"thread_id": "' || id || '", "revision": "7"}}', '[]', array['production'], n, n / 2, n - n / 2, n * 0.0000017, true, true
       from (
-        select n, gen_random_uuid() as id, (
-          select left(string_agg((array['the','agent','answers','with','a','tool','call','and','waits','for','its','result'])[1 + floor(random() * 12)::int]
-            || case when random() < 0.2 then to_char(random() * 1e6, ' 999999') else '' end, ' '), ${Math.floor(TEXT_BYTES * 0.6)}::int)
-          from generate_series(1, ${Math.floor(TEXT_BYTES / 8)}::int) where n >= 0
-        ) as words from generate_series(${from}::int, least(${from + 50_000}::int, ${rows}::int) - 1) as n
-      ) made`.execute(db)
+        select ${from} + k as n, gen_random_uuid() as id, words,
+          timestamptz '${DAY}T00:00:00Z' + interval '1 day' * ((${from} + k)::float8 / ${rows}) as at
+        from texts where ${from} + k < ${rows}
+      ) made`)
   }
+  await client.end()
   for (let large = 0; large < largeRows; large += 1) {
     await sql`update runs set inputs = '{"text": "' || repeat(md5(random()::text) || ' text', 270000) || '"}'
       where session_id = ${projectId} and id = (
@@ -160,7 +171,15 @@ async function fill(
       db,
     )
   }
-  await sql.raw('vacuum analyze runs').execute(db)
+  await prepared(databaseUrl, 'vacuum analyze runs')
+}
+
+/** A statement of the preparation: the platform's own connections have a limit that five million rows do not keep. */
+async function prepared(databaseUrl: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  await client.query(statement)
+  await client.end()
 }
 
 /** The engines by hand: plain columns, PostgreSQL's own CSV, DuckDB's own reading of it. */
@@ -206,10 +225,12 @@ async function whole(
 ) {
   const { db, databaseUrl, folder, port, rows } = bench
   if (days > 1) {
-    await sql`update runs set start_time = start_time + interval '1 day' * (abs(hashtext(id::text)) % ${days}::int) where session_id = ${projectId}`.execute(
-      db,
+    await prepared(
+      databaseUrl,
+      // Stretched: the runs of a day lie together, as they do when they come in by the time.
+      `update runs set start_time = timestamptz '${DAY}T00:00:00Z' + (start_time - timestamptz '${DAY}T00:00:00Z') * ${days} where session_id = '${projectId}'`,
     )
-    await sql.raw('vacuum analyze runs').execute(db)
+    await prepared(databaseUrl, 'vacuum full analyze runs')
   }
   const destinationId = randomUUID()
   const secretBox = createSecretBox(Buffer.alloc(32, 1))
@@ -301,6 +322,68 @@ async function whole(
         .join('\n'),
     )
   return { seconds, peak: Math.max(...memory), memory }
+}
+
+/** How long a platform's API takes while the same process exports, beside how long it takes when it does not. */
+async function measureApi({ folder, port }: { folder: string; port: number }) {
+  const platform = await startPlatform(join(folder, 'platform'))
+  const databaseUrl = databaseUrlOf(join(folder, 'platform'))
+  const db = await connectDatabase({ url: databaseUrl, log })
+  const { id: workspaceId } = await db.selectFrom('workspaces').select('id').executeTakeFirstOrThrow()
+  const projectId = randomUUID()
+  await sql`insert into tracing_projects (id, workspace_id, name) values (${projectId}, ${workspaceId}, 'bench')`.execute(db)
+  await fill({ db, databaseUrl, folder, port, rows: API_ROWS }, { workspaceId, projectId })
+  const send = <T>(path: string, body: unknown) => platform.ask<T>(`/api/v1/bulk-exports${path}`, { method: 'POST', body })
+  const destination = await send<{ id: string }>('/destinations', {
+    destination_type: 's3',
+    display_name: 'bench',
+    config: { bucket_name: 'bench', endpoint_url: `http://127.0.0.1:${port}` },
+    credentials: { access_key_id: 'bench', secret_access_key: 'bench' },
+  })
+  const kinds = {
+    GET: { method: 'GET', path: '/api/v1/bulk-exports?limit=10', everyMs: 25 },
+    ingest: { method: 'POST', path: '/runs/batch', everyMs: 50, body: smallBatch },
+  }
+  const whole = async () => {
+    const { id } = await send<{ id: string }>('', {
+      bulk_export_destination_id: destination.id,
+      session_id: projectId,
+      start_time: `${DAY}T00:00:00Z`,
+      end_time: '2026-08-20T00:00:00Z',
+      format_version: 'v2_beta',
+    })
+    for (;;) {
+      const { status } = await platform.ask<{ status: string }>(`/api/v1/bulk-exports/${id}`)
+      if (status === 'COMPLETED') return
+      if (status !== 'CREATED' && status !== 'RUNNING') throw new Error(`the export is ${status}`)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+  // Once before it counts.
+  await measureLatency(platform, kinds, new Promise((resolve) => setTimeout(resolve, 2000)))
+  const idle = await measureLatency(platform, kinds, new Promise((resolve) => setTimeout(resolve, 10_000)))
+  const exporting = await measureLatency(platform, kinds, whole())
+  await db.destroy()
+  await platform.end('SIGTERM')
+  console.log('API                requests   p50 idle  exporting   p99 idle  exporting      ratio')
+  for (const name of ['GET', 'ingest']) {
+    const [before, beside] = [idle[name] as Latency, exporting[name] as Latency]
+    const times = [before.p50, beside.p50, before.p99, beside.p99].map((time) => `${time.toFixed(1)} ms`.padStart(11))
+    console.log(
+      `${name.padEnd(18)}${String(beside.requests).padStart(9)}${times.join('')}${(beside.p99 / before.p99).toFixed(1).padStart(11)}`,
+    )
+  }
+  return { rows: API_ROWS, idle, exporting }
+}
+
+function smallBatch(): string {
+  const post = Array.from({ length: 5 }, () => {
+    const id = randomUUID()
+    const start_time = '2026-11-20T08:00:00.123456Z'
+    const place = { id, trace_id: id, dotted_order: `20261120T080000123456Z${id}`, session_name: 'beside' }
+    return { ...place, name: 'small', run_type: 'chain', start_time, inputs: { text: 'a few words '.repeat(40) } }
+  })
+  return JSON.stringify({ post, patch: [] })
 }
 
 /** Resident memory of the children that write files, and of this process beyond what it had before the exports. */

@@ -61,9 +61,9 @@ export const DEFAULT_EXPORT_SETTINGS: ExportSettings = {
   workers: 2,
   fileTextBytes: 128 * MIB,
   fileRows: 200_000,
-  groupTextBytes: 32 * MIB,
+  groupTextBytes: 12 * MIB,
   groupRows: 20_000,
-  memoryBytes: 384 * MIB,
+  memoryBytes: 256 * MIB,
   multipartAboveBytes: 16 * MIB,
   uploadPartBytes: 8 * MIB,
   requestLimitMs: 60_000,
@@ -73,3 +73,38 @@ export const DEFAULT_EXPORT_SETTINGS: ExportSettings = {
 
 /** The two limits of the hosted service that self-hosted installations do not have (service facts 2.3). */
 export const CLOUD_EXPORT_LIMITS = { creationsAnHour: 250, schedulesMax: 200 } as const satisfies Partial<ExportSettings>
+
+interface Variable {
+  readonly setting: keyof ExportSettings
+  /** How much one of the variable's units is in the setting's. */
+  readonly unit: number
+  readonly min: number
+  readonly max: number
+}
+
+/** The limits of specification 8.2 as an operator sets them. Whole numbers. */
+export const EXPORT_VARIABLES = {
+  PLATFORM_EXPORT_RETRIES: { setting: 'retries', unit: 1, min: 0, max: 1000 },
+  PLATFORM_EXPORT_RETRY_DELAY_SECONDS: { setting: 'retryDelayMs', unit: 1000, min: 0, max: 86_400 },
+  PLATFORM_EXPORT_RUN_LIMIT_MINUTES: { setting: 'runLimitMs', unit: 60_000, min: 1, max: 10_080 },
+  PLATFORM_EXPORT_LIMIT_HOURS: { setting: 'exportLimitMs', unit: 3_600_000, min: 1, max: 8760 },
+  PLATFORM_EXPORT_RUNS_AT_ONCE: { setting: 'runsAtOnce', unit: 1, min: 1, max: 1000 },
+  PLATFORM_EXPORTS_AT_ONCE: { setting: 'exportsAtOnce', unit: 1, min: 1, max: 1000 },
+  PLATFORM_EXPORT_LATE_ARRIVAL_SECONDS: { setting: 'lateArrivalMs', unit: 1000, min: 0, max: 86_400 },
+  PLATFORM_EXPORT_WORKERS: { setting: 'workers', unit: 1, min: 1, max: 64 },
+} as const satisfies Readonly<Record<string, Variable>>
+
+/**
+ * The settings that the environment changes; what is empty or absent stays as it is.
+ * @throws {Error} that names the variable, its value and what is accepted.
+ */
+export function readExportSettings(environment: Readonly<Record<string, string | undefined>>): Partial<ExportSettings> {
+  const changed = Object.entries(EXPORT_VARIABLES).flatMap(([name, { setting, unit, min, max }]) => {
+    const given = environment[name]?.trim() ?? ''
+    if (given === '') return []
+    const value = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN
+    if (value >= min && value <= max) return [[setting, value * unit] as const]
+    throw new Error(`${name} is '${given}': it takes a whole number from ${min} to ${max}`)
+  })
+  return Object.fromEntries(changed)
+}

@@ -4,6 +4,7 @@ import type { Notifications } from '../database/notifications.ts'
 import type { Database } from '../database/schema.ts'
 import { type Duty, startDuty } from '../duty.ts'
 import type { Log } from '../log.ts'
+import { ALWAYS_LEADS, type Leadership, whenLeading } from '../nodes/leadership.ts'
 import type { SecretBox } from '../secrets.ts'
 import type { EndpointRules } from './bucket/endpoint.ts'
 import type { ExportMetrics } from './metrics.ts'
@@ -23,6 +24,8 @@ export interface ExportWorkersOptions {
   readonly owner: string
   /** A folder of this process alone: files lie there until they are in a bucket. What an earlier process left there is removed. */
   readonly spool: string
+  /** Whose keeper keeps; absent: this one's. */
+  readonly leadership?: Leadership
   readonly clock: Clock
   readonly settings: ExportSettings
   readonly metrics: ExportMetrics
@@ -52,7 +55,7 @@ export async function startExportWorkers(options: ExportWorkersOptions): Promise
   }
   const duty = (name: string, round: () => Promise<boolean | void>) => startDuty({ name, intervalMs: settings.lookMs, round, log })
   const exporting: Duty[] = Array.from({ length: settings.workers }, () => duty('export', () => exportNext(worker)))
-  const keeping = duty('export keeper', keep)
+  const keeping = duty('export keeper', whenLeading(options.leadership ?? ALWAYS_LEADS, keep))
   notifications.on('work', () => {
     for (const one of exporting) one.wake()
     for (const look of inHand) look()

@@ -1,3 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { EXPORT_RUN_STATUSES, EXPORT_STATUSES, isFinalExportStatus } from '../../../src/contract/export-status.ts'
 import {
@@ -13,6 +18,7 @@ import { type Claim, claimRun, reclaimRuns, renewLease } from '../../../src/plat
 import { EXPORT_TRANSITIONS, RUN_TRANSITIONS } from '../../../src/platform/bulk-export/work/states.ts'
 import { startTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
+import { startKillableWorker } from './support/killable-worker.ts'
 import { createExportWorld, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
 
 let database: TestDatabase
@@ -107,6 +113,42 @@ describe('the queue of export runs', () => {
         .execute()
     }
     expect(served).toEqual(['big', 'small', 'big', 'small', 'big', 'small'])
+  })
+
+  it('goes on when a worker is stopped in the middle of taking a run, and holds what all others need', async () => {
+    const world = await makeWorld({ settings: { workers: 4, lookMs: 1 } })
+    const holders = async () => {
+      const { rows } = await sql<{ n: number }>`
+        select count(*)::int as n from pg_locks l join pg_stat_activity a using (pid)
+        where l.locktype = 'advisory' and l.granted and a.state = 'idle in transaction'`.execute(database.db)
+      return rows[0]?.n ?? 0
+    }
+    const spool = await mkdtemp(path.join(tmpdir(), 'stopped-'))
+    const worker = startKillableWorker({ databaseUrl: database.url, spool, owner: 'stopped', settings: world.settings })
+    try {
+      await worker.ready
+      await expect
+        .poll(
+          async () => {
+            worker.child.kill('SIGCONT')
+            await sleep(Math.random() * 20)
+            worker.child.kill('SIGSTOP')
+            // What was on its way to the database when it was stopped has arrived after a moment.
+            await sleep(20)
+            return holders()
+          },
+          { timeout: 30_000, interval: 1 },
+        )
+        .toBe(1)
+      await world.createExport()
+      const began = performance.now()
+      expect(await claim(world)).not.toBeNull()
+      expect(performance.now() - began).toBeLessThan(30_000)
+    } finally {
+      worker.child.kill('SIGCONT')
+      await worker.kill()
+      await rm(spool, { recursive: true, force: true })
+    }
   })
 
   it('lets a run wait until its retry is due', async () => {

@@ -7,6 +7,7 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   HeadObjectCommand,
+  ListMultipartUploadsCommand,
   PutObjectCommand,
   S3Client,
   UploadPartCommand,
@@ -44,7 +45,11 @@ export interface Bucket {
   /** Size of an object; null when it may not be read, or the store does not say. @throws {Error} when there is no such object. */
   sizeOf(key: string, signal?: AbortSignal): Promise<number | null>
   remove(key: string): Promise<void>
-  abortUpload(key: string, uploadId: string): Promise<void>
+  /**
+   * Ends the multipart uploads of a key: the one that is known, and those that the store began although its answer was lost, as far as
+   * they may be listed. Never throws: what may not be aborted stays.
+   */
+  abortUploads(key: string, uploadId: string | null): Promise<void>
   close(): void
 }
 
@@ -90,7 +95,7 @@ export function openBucket({ config, credentials, rules, requestLimitMs, connect
 
   const uploadParts = async ({ file, bytes, key: Key, uploadPartBytes, begun, completing, signal }: Upload) => {
     const create = new CreateMultipartUploadCommand({ Bucket, Key, ...extra } as { Bucket: string; Key: string })
-    const { UploadId } = await client.send(create, limit(signal))
+    const { UploadId, $metadata } = await client.send(create, limit(signal))
     if (!UploadId) throw new NotAnS3Endpoint('the endpoint began a multipart upload without an id')
     const handle = await open(file, 'r')
     try {
@@ -111,16 +116,24 @@ export function openBucket({ config, credentials, rules, requestLimitMs, connect
       }
       await completing()
       const done = await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }), limit(signal))
-      if (!done.ETag) throw new NotAnS3Endpoint('the endpoint completed a multipart upload without an ETag')
+      // Not by its ETag: that is empty in Ceph's answer.
+      if (!done.ETag && !done.Key) throw new NotAnS3Endpoint('the endpoint completed a multipart upload, and does not say which')
+      // It was asked for more than once, and the store may have heard each time.
+      if (($metadata.attempts ?? 1) > 1) await abortUploads(Key, null)
     } catch (error) {
-      await abort(Key, UploadId).catch(() => undefined)
+      await abortUploads(Key, UploadId)
       throw error
     } finally {
       await handle.close()
     }
   }
-  const abort = async (Key: string, UploadId: string) => {
-    await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), limit())
+  const abort = async (Key: string, UploadId: string | undefined) => {
+    await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), limit()).catch(() => undefined)
+  }
+  const abortUploads = async (Key: string, uploadId: string | null) => {
+    if (uploadId !== null) await abort(Key, uploadId)
+    const left = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), limit()).catch(() => undefined)
+    for (const upload of left?.Uploads ?? []) if (upload.Key === Key) await abort(Key, upload.UploadId)
   }
 
   return {
@@ -151,7 +164,7 @@ export function openBucket({ config, credentials, rules, requestLimitMs, connect
     remove: async (Key) => {
       await client.send(new DeleteObjectCommand({ Bucket, Key }), limit())
     },
-    abortUpload: abort,
+    abortUploads,
     close: () => client.destroy(),
   }
 }

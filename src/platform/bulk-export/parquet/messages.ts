@@ -13,8 +13,10 @@ export interface WriterSetup {
   readonly statementLimitMs: number
   readonly directory: string
   readonly fields: readonly ExportableField[]
-  /** The columns of the spool file, as a select list. */
-  readonly columns: string
+  /** What each of the fields is, in the same order. */
+  readonly columns: readonly string[]
+  /** Those of the fields that are plain text in every format, and may be long. */
+  readonly textFields: readonly ExportableField[]
   /** Bytes of a row's text. */
   readonly weight: string
   /** Which rows `r` of `runs` belong to the export run; and which would, had they come in time. */

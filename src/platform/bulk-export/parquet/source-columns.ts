@@ -4,7 +4,15 @@ import { RUN_COLUMNS } from '../../traces/query/columns.ts'
 import { KINDS } from './kinds.ts'
 
 /** Fields whose length makes a row long. */
-const LONG_FIELDS = ['inputs', 'outputs', 'error', 'extra', 'events', 'name', 'dotted_order'] as const satisfies readonly ExportableField[]
+export const LONG_FIELDS = [
+  'inputs',
+  'outputs',
+  'error',
+  'extra',
+  'events',
+  'name',
+  'dotted_order',
+] as const satisfies readonly ExportableField[]
 
 /** The fields of an export in the order of specification 2.9, whatever order they were asked for in. */
 export function fieldsInOrder(fields: readonly ExportableField[] | null): ExportableField[] {

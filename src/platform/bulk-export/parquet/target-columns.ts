@@ -28,4 +28,9 @@ export function targetColumn(field: ExportableField, format: FormatVersion): str
 }
 
 /** The codecs by the engine's names. */
-export const CODECS: Readonly<Record<Compression, string>> = { none: 'uncompressed', gzip: 'gzip', snappy: 'snappy', zstandard: 'zstd' }
+export const CODECS: Readonly<Record<Compression, string>> = {
+  none: 'uncompressed',
+  gzip: 'gzip',
+  snappy: 'snappy',
+  zstandard: 'zstd',
+}

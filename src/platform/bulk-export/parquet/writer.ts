@@ -1,4 +1,5 @@
 import { fork } from 'node:child_process'
+import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { PartRequest, RowCounts, WriterAnswer, WriterRequest, WriterSetup, WrittenPart } from './messages.ts'
 
@@ -24,7 +25,13 @@ export interface ParquetWriter {
 }
 
 export function startParquetWriter(setup: WriterSetup): ParquetWriter {
-  const child = fork(PROGRAM, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], execArgv: [] })
+  const child = fork(PROGRAM, {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    // What streams through is garbage at once: it is collected early, and few heaps of the C library keep it.
+    execArgv: ['--max-semi-space-size=2'],
+    env: { ...process.env, MALLOC_ARENA_MAX: '2' },
+  })
+  stepBack(child.pid)
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let next = 0
   let over: string | null = null
@@ -68,5 +75,15 @@ export function startParquetWriter(setup: WriterSetup): ParquetWriter {
       child.kill('SIGKILL')
       await exited
     },
+  }
+}
+
+/** An export takes what is left of the machine: whoever waits for an answer of the API comes first. */
+function stepBack(pid: number | undefined): void {
+  if (pid === undefined) return
+  try {
+    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL)
+  } catch {
+    // It has ended already, or the system does not let us: it works all the same.
   }
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts'
 import type { Database, DatabaseTransaction, Schema } from '../../database/schema.ts'
 import type { ExportSettings } from '../settings.ts'
 import { type ExportFailure, FAILURES, sentenceOf } from './failure.ts'
-import type { Claim } from './lease.ts'
+import { boundIdle, type Claim } from './lease.ts'
 import { endExport } from './states.ts'
 
 /** The run is no longer in this worker's hands: nothing of its work since the last checkpoint counts. */
@@ -95,6 +95,7 @@ async function settle(
   change: (trx: DatabaseTransaction, status: 'RUNNING') => Promise<Settled>,
 ): Promise<Settled> {
   return db.transaction().execute(async (trx) => {
+    await boundIdle(trx)
     const { status } = await trx.selectFrom('bulk_exports').select('status').where('id', '=', run.export_id).forUpdate().executeTakeFirstOrThrow()
     if (status !== 'RUNNING') throw new LeaseLost(`the export ${run.export_id} is ${status}`)
     return change(trx, status)

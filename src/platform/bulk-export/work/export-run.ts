@@ -13,7 +13,7 @@ import type { EndpointRules } from '../bucket/endpoint.ts'
 import { openCredentials } from '../destinations.ts'
 import { fileName, folderOf } from '../layout.ts'
 import type { ExportMetrics } from '../metrics.ts'
-import { fieldsInOrder, sourceColumn, weightOf } from '../parquet/source-columns.ts'
+import { fieldsInOrder, LONG_FIELDS, sourceColumn, weightOf } from '../parquet/source-columns.ts'
 import { inlineParameters } from '../parquet/inline.ts'
 import type { Place, WriterSetup, WrittenPart } from '../parquet/messages.ts'
 import { type ParquetWriter, startParquetWriter } from '../parquet/writer.ts'
@@ -83,7 +83,7 @@ async function openDestination({ db, secretBox, rules, settings }: RunWork, clai
 
 /** A multipart upload that an earlier attempt began is ended, where that is allowed: its part is uploaded anew. */
 async function abortDangling(bucket: Bucket, { run }: Claim): Promise<void> {
-  if (run.pending?.uploadId) await bucket.abortUpload(run.pending.key, run.pending.uploadId).catch(() => undefined)
+  if (run.pending !== null) await bucket.abortUploads(run.pending.key, run.pending.uploadId)
 }
 
 function writerSetup(work: RunWork, claim: Claim, upperSeq: string): WriterSetup {
@@ -104,7 +104,8 @@ function writerSetup(work: RunWork, claim: Claim, upperSeq: string): WriterSetup
     statementLimitMs: Math.min(settings.runLimitMs, 2 ** 31 - 1),
     directory: work.directory,
     fields,
-    columns: inline(fields.map((field) => sql`${sourceColumn(field)} as ${sql.ref(field)}`), sql`, `),
+    columns: fields.map((field) => inlineParameters(db, sourceColumn(field))),
+    textFields: LONG_FIELDS.filter((field) => fields.includes(field)),
     weight: inlineParameters(db, weightOf(fields)),
     among: inline([...among, sql`r.ingested_seq <= ${upperSeq}::bigint`], sql` and `),
     late: inline([...among, sql`r.ingested_seq > ${upperSeq}::bigint`], sql` and `),

@@ -24,12 +24,21 @@ export interface ClaimOptions {
 /** Whoever claims does so alone: the caps are exact, however many processes there are. */
 const CLAIMS = sql`hashtext('bulk export claims')`
 
+/** How long a process may be silent in the middle of a transaction that others wait for. */
+const IDLE_MS = 5000
+
+/** Has the database end the transaction of a process that was stopped in the middle of it: it holds what all others need. */
+export async function boundIdle(trx: DatabaseTransaction): Promise<void> {
+  await sql`select set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`.execute(trx)
+}
+
 /**
  * Takes the export run whose turn it is, under a lease; null when none may begin. The turn goes to the workspace with the fewest runs at
  * work, then to the one that was served longest ago; within it to exports by the same rule; within an export by the calendar.
  */
 export async function claimRun({ db, clock, settings, owner }: ClaimOptions): Promise<Claim | null> {
   return db.transaction().execute(async (trx) => {
+    await boundIdle(trx)
     await sql`select pg_advisory_xact_lock(${CLAIMS})`.execute(trx)
     const now = clock.now()
     const chosen = await chooseRun(trx, { now, settings })
@@ -125,6 +134,7 @@ export async function reclaimRuns({ db, clock, settings, deadOwner }: ReclaimOpt
   let count = 0
   for (const { id, export_id } of lost) {
     await db.transaction().execute(async (trx) => {
+      await boundIdle(trx)
       const { status } = await trx.selectFrom('bulk_exports').select('status').where('id', '=', export_id).forUpdate().executeTakeFirstOrThrow()
       // Asked again under the lock: its worker may only have been slow, or another process took it back first.
       const run = await trx.selectFrom('bulk_export_runs').selectAll().where('id', '=', id).where(isLost).forUpdate().executeTakeFirst()

@@ -106,7 +106,7 @@ export async function removeLeftover(
     const { requestLimitMs, connectLimitMs } = settings
     const credentials = openCredentials(secretBox, destination)
     const bucket = openBucket({ config: destination.config, credentials, rules, requestLimitMs, connectLimitMs })
-    if (uploadId !== null) await bucket.abortUpload(key, uploadId).catch(() => undefined)
+    await bucket.abortUploads(key, uploadId)
     if (!left.files.some((file) => file.key === key)) await bucket.remove(key).catch(() => undefined)
     bucket.close()
   }

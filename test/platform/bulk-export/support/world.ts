@@ -18,12 +18,14 @@ import { describeApi } from '../../../../src/platform/http/openapi.ts'
 import type { Log } from '../../../../src/platform/log.ts'
 import { createSecretBox } from '../../../../src/platform/secrets.ts'
 import { createAuthenticate } from '../../../../src/platform/workspaces/authenticate.ts'
+import { askCluster, CLUSTERED, clusterOn } from '../../cluster-support/topology.ts'
 import { createWorkspace, SILENT, type TestDatabase, type TestWorkspace } from '../../support/database.ts'
 import { readDescription } from '../../support/description.ts'
 import { ACCESS_KEY, type BucketServer } from './bucket-server.ts'
 import { createProject } from './runs.ts'
 
-export const secretBox = createSecretBox(Buffer.alloc(32, 9))
+const SECRET_KEY = Buffer.alloc(32, 9)
+export const secretBox = createSecretBox(SECRET_KEY)
 
 /** Everything fast, and few retries, so that tests see the end of things. */
 export const TEST_SETTINGS: ExportSettings = {
@@ -62,7 +64,7 @@ export interface Seen {
 
 export interface ExportWorldOptions {
   readonly database: TestDatabase
-  readonly bucket: BucketServer
+  readonly bucket: Pick<BucketServer, 'url' | 'bucket'>
   readonly settings?: Partial<ExportSettings>
   readonly offering?: Offering
   readonly dialect?: Dialect
@@ -124,11 +126,12 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
   let destination: Destination | undefined
 
   const ask: ExportWorld['ask'] = async (method, where, body, { key = workspace.key, headers = {} } = {}) => {
-    const response = await app.request(where, {
+    const init = {
       method,
       headers: { 'X-Api-Key': key, 'Content-Type': 'application/json', ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
+    }
+    const response = CLUSTERED ? await askCluster((await processes()).cluster.url, where, init) : await app.request(where, init)
     const text = await response.text()
     const seen = { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
     const pathname = new URL(where, 'http://localhost').pathname
@@ -140,6 +143,35 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
       body: seen.body,
     })
     return seen
+  }
+  /** Two `api` processes, of which one is killed now and then. */
+  const processes = async () => {
+    const killed = await clusterOn(db, {
+      secretKey: SECRET_KEY.toString('base64'),
+      apis: 2,
+      queues: 0,
+      args: ['--offering', offering, '--dialect', dialect],
+      environment: { PLATFORM_ALLOW_LINK_LOCAL_ENDPOINTS: String(rules.allowLinkLocal) },
+      exportSettings: settings,
+      timeScale: 1_000_000 / clock.scaled(1_000_000),
+      killed: ['api'],
+    })
+    killed.moveClock(clock.now().getTime() - Date.now())
+    return killed
+  }
+  /** Two `queue` processes beside them, of which one is killed now and then. */
+  const startNodes = async () => {
+    const { cluster, killing } = await processes()
+    await Promise.all([cluster.start('queue'), cluster.start('queue')])
+    const end = killing('queue')
+    const workers = {
+      stop: async () => {
+        await end()
+        await Promise.all(cluster.nodes('queue').map((node) => node.stop()))
+      },
+    }
+    running.push(workers)
+    return workers
   }
   const good = (seen: Seen): Seen => {
     if (seen.status !== 200) throw new Error(`${seen.status}: ${JSON.stringify(seen.body)}`)
@@ -175,7 +207,10 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
       }
       return good(await ask('POST', BASE, body)).body as BulkExport
     },
-    startWorkers: async ({ owner = randomUUID(), databaseUrl = database.url } = {}) => {
+    startWorkers: async (own) => {
+      const { owner = randomUUID(), databaseUrl = database.url } = own ?? {}
+      // Workers with a name, or a database, of their own are the matter of a test.
+      if (CLUSTERED && own === undefined) return startNodes()
       const workers = await startExportWorkers({
         db,
         databaseUrl,
@@ -195,7 +230,8 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
     readExport: async (id) => good(await ask('GET', `${BASE}/${id}`)).body as BulkExport,
     readRuns: async (id) => good(await ask('GET', `${BASE}/${id}/runs`)).body as BulkExportRun[],
     end: async (id, limitMs = 40_000) => {
-      const deadline = Date.now() + limitMs
+      // Where workers are killed, the next ones have to start first.
+      const deadline = Date.now() + (CLUSTERED ? 3 : 1) * limitMs
       for (;;) {
         const seen = await world.readExport(id)
         if (isFinalExportStatus(readExportStatus(seen.status))) return seen
