@@ -4,7 +4,7 @@ import type { Environment } from './child-environment.ts'
 import type { LaunchOptions } from './launch-options.ts'
 import { nodeLaunch } from './node-launch.ts'
 import { pythonLaunch } from './python-launch.ts'
-import type { StartRequest } from './runtime.ts'
+import type { BuildStart } from './runtime.ts'
 
 /** The process that an agent becomes. */
 export interface Launch {
@@ -24,7 +24,7 @@ export interface LaunchPlace {
 const WORKERS = 10
 
 /** Settles how an agent is started, in its language and with its whole environment. */
-export async function prepareLaunch(request: StartRequest, place: LaunchPlace): Promise<Launch> {
+export async function prepareLaunch(request: BuildStart, place: LaunchPlace): Promise<Launch> {
   const { revisionId, agent, env } = request
   const options = launchOptions(request, place)
   const launch = await (agent.language === 'python' ? pythonLaunch(agent, options, place) : nodeLaunch(agent, options, place))
@@ -34,7 +34,7 @@ export async function prepareLaunch(request: StartRequest, place: LaunchPlace): 
   }
 }
 
-function launchOptions({ agent, env }: StartRequest, { host, directory }: LaunchPlace): LaunchOptions {
+function launchOptions({ agent, env }: BuildStart, { host, directory }: LaunchPlace): LaunchOptions {
   const wanted = Number(env['N_JOBS_PER_WORKER'] ?? agent.env['N_JOBS_PER_WORKER'])
   const absolute = (spec: unknown) => (typeof spec === 'string' && isFileSpec(spec) ? path.resolve(directory, spec) : spec)
   const { auth, http } = agent.server

@@ -94,7 +94,10 @@ export async function startGroup(options: GroupOptions): Promise<ProcessGroup> {
       resolve(exitOf(code, signal))
     })
   })
-  const read = Promise.all([splitLines(child.stdout, 'stdout', options.onLine), splitLines(child.stderr, 'stderr', options.onLine)])
+  const read = Promise.all([
+    splitLines(child.stdout, 'stdout', options.onLine),
+    splitLines(child.stderr, 'stderr', options.onLine),
+  ])
   const exited = ended.then(async (exit) => {
     // A process that left the group may still hold the output open: it is not waited for.
     const timer = setTimeout(() => {
@@ -164,5 +167,6 @@ function exitOf(code: number | null, signal: string | null): ProcessExit {
 
 /** Tells an end in words: `exited with code 1`, `was killed by SIGKILL`. */
 export function describeExit({ code, signal }: ProcessExit): string {
+  if (code === null && signal === null) return 'is gone'
   return signal === null ? `exited with code ${code}` : `was killed by ${signal}`
 }

@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import path from 'node:path'
-import { isSameProcess, processStartedAt } from '../../process-identity.ts'
+import { isSameProcess, type ProcessIdentity, processStartedAt } from '../../process-identity.ts'
 import type { BuildLog } from '../build-log.ts'
 import { writeAgentLine } from './agent-log.ts'
 import { waitUntilHealthy } from './health.ts'
@@ -8,7 +7,7 @@ import { prepareLaunch } from './launch.ts'
 import { type LaunchMessage, launchMessageSchema, type LaunchOrder } from './launch-options.ts'
 import { createTail } from './lines.ts'
 import { describeExit, KILL_GRACE_MS, type ProcessGroup, startGroup } from './process-group.ts'
-import { type AgentProcess, type Runtime, StartFailure } from './runtime.ts'
+import { type AgentProcess, type BuildStart, type Runtime, StartFailure } from './runtime.ts'
 
 const HOST = '127.0.0.1'
 const OUTPUT_LINES = 30
@@ -25,8 +24,10 @@ export interface ProcessRuntimeOptions {
 }
 
 /** Runs each agent as a process of this machine, in a group of its own, on a port of 127.0.0.1 that the system chooses. */
-export function createProcessRuntime({ node = process.execPath, pollMs = 50 }: ProcessRuntimeOptions = {}): Runtime {
+export function createProcessRuntime({ node = process.execPath, pollMs = 50 }: ProcessRuntimeOptions = {}): Runtime<BuildStart> {
   return {
+    unavailable: async () => null,
+
     async start(request, { log, signal, timeoutMs }) {
       signal.throwIfAborted()
       const tail = createTail(OUTPUT_LINES)
@@ -59,16 +60,29 @@ export function createProcessRuntime({ node = process.execPath, pollMs = 50 }: P
       }
     },
 
-    async killStray({ pid, processStartedAt: startedAt }) {
-      const identity = { pid, startedAt }
-      if (!(await isSameProcess(identity))) return false
+    async endStray(reference) {
+      const identity = identityOf(reference)
+      if (identity === null || !(await isSameProcess(identity))) return false
+      const { pid } = identity
       signalGroup(pid, 'SIGTERM')
       const deadline = Date.now() + KILL_GRACE_MS
       while (Date.now() < deadline && (await isSameProcess(identity))) await new Promise((resolve) => setTimeout(resolve, 50))
       signalGroup(pid, 'SIGKILL')
       return true
     },
+
+    list: async () => [],
   }
+}
+
+/** The start time tells the process from a later one with the same number. */
+function referenceOf({ pid, startedAt }: ProcessIdentity): string {
+  return `process:${pid}:${startedAt}`
+}
+
+function identityOf(reference: string): ProcessIdentity | null {
+  const [, pid, startedAt] = /^process:(\d+):(.+)$/.exec(reference) ?? []
+  return pid === undefined || startedAt === undefined ? null : { pid: Number(pid), startedAt }
 }
 
 function signalGroup(pid: number, signal: NodeJS.Signals): void {
@@ -104,7 +118,9 @@ interface Beginning {
 /** The port, unless the process fails, ends, or the signal is aborted first. */
 async function firstOf({ group, messages, signal }: Beginning): Promise<number> {
   signal.throwIfAborted()
-  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
+  const aborted = new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  )
   const ended = group.exited.then((exit) => {
     const why = exit.code === UNSETTLED_EXIT ? ': a module waits for something that never comes (top-level await)' : ''
     throw new StartFailure(`The agent ${describeExit(exit)} before it answered${why}.`)
@@ -139,10 +155,8 @@ function agentProcess({ group, port, startedAt, log }: Running): AgentProcess {
     clearTimeout(timer)
   }
   return {
-    id: randomUUID(),
     address: { host: HOST, port },
-    pid: group.pid,
-    processStartedAt: startedAt,
+    reference: referenceOf({ pid: group.pid, startedAt }),
     exited: group.exited,
     stop: ({ graceMs }) => (stopping ??= stop(graceMs)),
   }
