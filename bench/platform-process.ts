@@ -95,11 +95,16 @@ export async function untilDeployed(platform: MeasuredPlatform, { id, latest_rev
   }
 }
 
+/** Address of the embedded database of a platform that runs. */
+export function databaseUrlOf(dataDirectory: string): string {
+  const port = readFileSync(join(dataDirectory, 'database', 'postmaster.pid'), 'utf8').split('\n')[3]
+  const password = readFileSync(join(dataDirectory, 'database.password'), 'utf8').trim()
+  return `postgres://platform:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`
+}
+
 /** When the revision was in which status: milliseconds in each, from its transitions in the embedded database. */
 export async function phasesOf(dataDirectory: string, revisionId: string): Promise<Map<string, number>> {
-  const port = Number(readFileSync(join(dataDirectory, 'database', 'postmaster.pid'), 'utf8').split('\n')[3])
-  const password = readFileSync(join(dataDirectory, 'database.password'), 'utf8').trim()
-  const client = new pg.Client({ host: '127.0.0.1', port, user: 'platform', password, database: 'postgres' })
+  const client = new pg.Client({ connectionString: databaseUrlOf(dataDirectory) })
   await client.connect()
   const { rows } = await client.query<{ to_status: string; at: Date }>(
     'select to_status, at from revision_transitions where revision_id = $1 order by id',

@@ -22,10 +22,6 @@ export type Results = {
     results: { name: string; firstMs: number; eventsPerSecond: number }[]
     ratios: { firstEvent: number; eventsPerSecond: number }
   }
-  scale: {
-    throughput: { processes: number; rowsPerSecond: number; toOne: number }[]
-    takeover: { exportMs: number; agentMs: number | null }
-  }
   'rate-limits': { results: { limits: string; perSecond: number; p99: number; ratio: number }[] }
   ingest: {
     results: {
@@ -109,18 +105,6 @@ export const FIGURES: { [Name in BenchName]: (results: Results[Name]) => Omit<Fi
       },
     ]
   },
-  scale: ({ throughput, takeover }) => [
-    ...throughput.map(({ processes, rowsPerSecond, toOne }) => ({
-      what: `export with ${processes} queue ${processes === 1 ? 'process' : 'processes'} on one PostgreSQL`,
-      figure: `${rowsPerSecond.toFixed(0)} rows/s`,
-      of: processes === 1 ? '' : 'one process',
-      ratio: processes === 1 ? '' : percent(toOne),
-    })),
-    { what: 'after kill -9 of a node: another has its export run', figure: seconds(takeover.exportMs), of: '', ratio: '' },
-    ...(takeover.agentMs === null
-      ? []
-      : [{ what: 'after kill -9 of a node: its agent built and serving elsewhere', figure: seconds(takeover.agentMs), of: '', ratio: '' }]),
-  ],
   'rate-limits': ({ results }) =>
     results.map(({ limits, perSecond, p99, ratio }) => ({
       what: `requests with rate limits ${limits === 'off' ? 'off' : `in ${limits}`}`,

@@ -17,6 +17,7 @@ import { createRateLimitMetrics } from './limits/metrics.ts'
 import { rateLimits } from './limits/middleware.ts'
 import { createRateLimiter } from './limits/rate-limits.ts'
 import type { Log } from './log.ts'
+import type { NodeSignature } from './nodes/signature.ts'
 import type { Options } from './options.ts'
 import { traceRoutes } from './traces/routes.ts'
 import { createAuthenticate, isKnownKey, requireFullKey } from './workspaces/authenticate.ts'
@@ -36,11 +37,28 @@ export interface ApiOptions extends ExportContext {
   /** Addresses and ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[]
   readonly renderMetrics: () => string
+  /** Where clients reach the platform; absent: where their requests say. */
+  readonly publicUrl?: string | undefined
+  /** Brings the agents' routes into line with the database. */
+  readonly refreshRoutes?: () => Promise<void>
+  /** Proves requests to the nodes that run agents; absent: all agents run here. */
+  readonly signature?: NodeSignature
   readonly log: Log
 }
 
 /** Ties the control plane, the main API and the agents together. */
-export function createApi({ options, agentRoutes, counter, trustedProxies, renderMetrics, log, ...context }: ApiOptions): Api {
+export function createApi({
+  options,
+  agentRoutes,
+  counter,
+  trustedProxies,
+  renderMetrics,
+  publicUrl,
+  refreshRoutes,
+  signature,
+  log,
+  ...context
+}: ApiOptions): Api {
   const { db } = context
   const authenticate = createAuthenticate(db)
   const anyKey = (request: Request) => authenticate((name) => request.headers.get(name))
@@ -58,18 +76,27 @@ export function createApi({ options, agentRoutes, counter, trustedProxies, rende
           log,
         })
   const app = createApp({
-    // A process of the role `queue` answers for its health only.
-    ...(options.role === 'queue' ? { routes: [] } : { routes: [...controlPlane, ...traces.routes, ...exports], mounted: [traces.ingest] }),
+    // A process of the role `queue` answers for its health, and takes the traces of its agents.
+    ...(options.role === 'queue'
+      ? { routes: [], mounted: [traces.ingest] }
+      : { routes: [...controlPlane, ...traces.routes, ...exports], mounted: [traces.ingest] }),
     limits,
     authenticate: async (request) => requireFullKey(await anyKey(request)),
     dialect: options.dialect,
-    ready: () => sql`select 1`.execute(db).then(() => true, () => false),
-    openapi: () => describeApi([...controlPlane, ...traces.described, ...exports], options.dialect),
+    publicUrl,
+    ready: () =>
+      sql`select 1`.execute(db).then(
+        () => true,
+        () => false,
+      ),
+    openapi: () => describeApi([...controlPlane, ...traces.described, ...exports], options.dialect, publicUrl),
     metrics: () => renderMetrics() + (limits === null ? '' : limitMetrics.render()),
     log,
   })
   const proxy = {
     routes: agentRoutes,
+    refresh: refreshRoutes,
+    signature,
     authorise: async ({ headers }: { headers: Record<string, string | string[] | undefined> }) => {
       try {
         const first = (name: string) => [headers[name.toLowerCase()]].flat()[0]

@@ -1,3 +1,4 @@
+import { readExportSettings } from './bulk-export/settings.ts'
 import { createLog } from './log.ts'
 import { helpText, OptionError, type Options, parseOptions } from './options.ts'
 import { type Platform, startPlatform } from './platform.ts'
@@ -22,7 +23,7 @@ async function main(): Promise<void> {
       })
     }
   })
-  const platform = await startPlatform({ options, log })
+  const platform = await startPlatform({ options, log, exportSettings: readExportSettings(process.env) })
   announceReady(platform, options)
   const ended = await Promise.race([stopRequested, platform.broken])
   if (ended instanceof Error) {

@@ -1,10 +1,7 @@
-import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto'
-import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { Secret } from '../contract/secret.ts'
-import type { Database } from './database/schema.ts'
 
 const ALGORITHM = 'aes-256-gcm'
-const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 /** First byte of what is stored, so that the form can change one day. */
@@ -19,7 +16,28 @@ export interface SecretBox {
   open(sealed: Buffer, context: string): Secret[]
 }
 
-export function createSecretBox(key: Buffer): SecretBox {
+/** A box that seals with `key`; it opens with `older` keys too, while what they sealed is not yet sealed anew. */
+export function createSecretBox(key: Buffer, older: readonly Buffer[] = []): SecretBox {
+  return older.length === 0 ? boxOf(key) : withOlder(boxOf(key), older.map(boxOf))
+}
+
+function withOlder(newest: SecretBox, older: readonly SecretBox[]): SecretBox {
+  return {
+    seal: newest.seal,
+    open: (sealed, context) => {
+      for (const box of [newest, ...older.slice(0, -1)]) {
+        try {
+          return box.open(sealed, context)
+        } catch {
+          // The next key may fit.
+        }
+      }
+      return (older.at(-1) as SecretBox).open(sealed, context)
+    },
+  }
+}
+
+function boxOf(key: Buffer): SecretBox {
   return {
     seal: (secrets, context) => {
       const nonce = randomBytes(NONCE_BYTES)
@@ -33,7 +51,9 @@ export function createSecretBox(key: Buffer): SecretBox {
       if (!whole) throw new Error(`${DO_NOT_OPEN}: they were cut, or stored by another version of the platform`)
       const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
       const tag = sealed.subarray(1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES)
-      const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context)).setAuthTag(tag)
+      const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
+        .setAAD(Buffer.from(context))
+        .setAuthTag(tag)
       const text = decipher.update(sealed.subarray(1 + NONCE_BYTES + TAG_BYTES))
       try {
         return JSON.parse(Buffer.concat([text, decipher.final()]).toString('utf8')) as Secret[]
@@ -42,55 +62,4 @@ export function createSecretBox(key: Buffer): SecretBox {
       }
     },
   }
-}
-
-/** The key of this installation, made at the first start, outside the database. Losing the file loses the secrets. */
-export async function readOrCreateKey(file: string): Promise<Buffer> {
-  const existing = await readKey(file)
-  if (existing !== null) return existing
-  const fresh = `${file}.${randomUUID()}`
-  await writeFile(fresh, randomBytes(KEY_BYTES).toString('base64'), { mode: 0o600, flush: true })
-  await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
-  await rm(fresh, { force: true })
-  return (await readKey(file)) as Buffer
-}
-
-const KEY_CHECK = 'key check'
-
-/**
- * Makes sure that the secrets in the database were sealed with this key. Processes on one database server have data directories of their
- * own, and each would make a key of its own.
- * @throws {Error} that says what to do, when they were sealed with another one.
- */
-export async function checkKey(db: Database, { secretBox, keyFile }: { secretBox: SecretBox; keyFile: string }): Promise<void> {
-  await db
-    .insertInto('installation')
-    .values({ key_check: secretBox.seal([], KEY_CHECK) })
-    .onConflict((conflict) => conflict.column('singleton').doNothing())
-    .execute()
-  const { key_check: sealed } = await db.selectFrom('installation').select('key_check').executeTakeFirstOrThrow()
-  try {
-    secretBox.open(sealed, KEY_CHECK)
-  } catch (error) {
-    throw new Error(
-      `the secrets in this database were sealed with another key than the one in ${keyFile}: ` +
-        'put there the file of that name from the data directory of the platform that used the database first',
-      { cause: error },
-    )
-  }
-}
-
-async function readKey(file: string): Promise<Buffer | null> {
-  let text: string
-  try {
-    text = await readFile(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
-  const key = Buffer.from(text.trim(), 'base64')
-  if (key.length !== KEY_BYTES) throw new Error(`${file} does not hold a key of ${KEY_BYTES} bytes: bring back the file from your backup`)
-  return key
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createSecretBox, readOrCreateKey } from '../../src/platform/secrets.ts'
+import { readOrCreateKey } from '../../src/platform/master-key.ts'
+import { createSecretBox } from '../../src/platform/secrets.ts'
 
 const box = createSecretBox(randomBytes(32))
 const SECRETS = [{ name: 'TOKEN', value: 'p4ssw0rd-in-clear' }]

@@ -97,6 +97,11 @@ export async function startControlPlaneDouble(options: DoubleOptions = {}): Prom
       if (!FINAL.has(revision.status)) setStatus(revision, 'INTERRUPTED')
       return { status: 202, body: revisionBody(deployment, revision) }
     }
+    if (verb === 'redeploy' && method === 'POST' && !without.has('redeploy')) {
+      if (revision.status !== 'DEPLOYED') return refused(400, `Revision ID ${revision.id} is ${revision.status}.`)
+      startRevision(deployment, { ...revision.config })
+      return { status: 200, body: deploymentBody(deployment) }
+    }
     return refused(404, 'Not Found')
   }
 

@@ -51,7 +51,7 @@ export type DoubleOptions = {
   /** Path in front of every route, `/api-host` for instance. */
   prefix?: string
   /** Routes that the hosted service has and the specification has not. Default: all there but `createRevision`. */
-  without?: readonly ('logs' | 'interruption' | 'delete' | 'list')[]
+  without?: readonly ('logs' | 'interruption' | 'delete' | 'list' | 'redeploy')[]
   /** What a new revision goes through, unless `scriptNext` says otherwise. */
   script?: readonly ScriptStep[]
   /** Answers the values of secrets, as older services do. */

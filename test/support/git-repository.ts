@@ -15,6 +15,8 @@ export type GitRepository = {
   /** Writes the files (null removes one), commits all changes and returns the new commit's SHA. */
   commit: (files: Readonly<Record<string, string | null>>, message?: string) => Promise<string>
   tag: (name: string) => Promise<void>
+  /** Moves a tag to the current commit. */
+  retag: (name: string) => Promise<void>
   /** Makes the branch at the current commit and moves to it. */
   branch: (name: string) => Promise<void>
   checkout: (ref: string) => Promise<void>
@@ -50,6 +52,7 @@ export async function createGitRepository(options: RepositoryContent = {}): Prom
     url: pathToFileURL(path).href,
     commit,
     tag: async (name) => void (await git('tag', name)),
+    retag: async (name) => void (await git('tag', '--force', name)),
     branch: async (name) => void (await git('checkout', '--quiet', '-b', name)),
     checkout: async (ref) => void (await git('checkout', '--quiet', ref)),
     head: () => git('rev-parse', 'HEAD'),

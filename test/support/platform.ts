@@ -30,18 +30,33 @@ const KEY = 'lsv2_pt_0123456789abcdef0123456789abcdef_0123456789'
 const WORKSPACE = '5f0f4c1e-7a57-4ad1-9a39-3d8f3a1d2b10'
 
 /** Starts it and waits for the JSON line that says that it is ready; rejects with its output when it ends or stays silent. */
-export async function startPlatform(options: { args?: readonly string[]; readyMs?: number } = {}): Promise<PlatformProcess> {
+export async function startPlatform(
+  options: { args?: readonly string[]; env?: Readonly<Record<string, string>>; readyMs?: number } = {},
+): Promise<PlatformProcess> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'platform-'))
   const port = await freePort()
   const args = [
-    join(REPOSITORY_ROOT, 'src', 'platform', 'main.ts'), '--port', String(port), '--data-dir', dataDirectory,
-    '--api-key', KEY, '--workspace-id', WORKSPACE, '--json', ...(options.args ?? []),
+    join(REPOSITORY_ROOT, 'src', 'platform', 'main.ts'),
+    '--port',
+    String(port),
+    '--data-dir',
+    dataDirectory,
+    '--api-key',
+    KEY,
+    '--workspace-id',
+    WORKSPACE,
+    '--json',
+    ...(options.args ?? []),
   ]
   let output = ''
   let child: ChildProcess | undefined
 
   const start = async () => {
-    const started = spawn(nodeCommand(), args, { cwd: REPOSITORY_ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+    const started = spawn(nodeCommand(), args, {
+      cwd: REPOSITORY_ROOT,
+      env: { ...process.env, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     child = started
     started.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
     return new Promise<z.infer<typeof readySchema>>((resolve, reject) => {
@@ -72,7 +87,10 @@ export async function startPlatform(options: { args?: readonly string[]; readyMs
   }
   const ready = await start()
   return {
-    url: ready.url.replace(/\/$/, ''), apiKey: ready.apiKey, workspaceId: ready.workspaceId, dataDirectory,
+    url: ready.url.replace(/\/$/, ''),
+    apiKey: ready.apiKey,
+    workspaceId: ready.workspaceId,
+    dataDirectory,
     output: () => output,
     stop: () => end('SIGTERM'),
     kill9: async () => void (await end('SIGKILL')),

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { NodeSignature } from '../nodes/signature.ts'
 import type { Refusal } from './refusal.ts'
 import type { AgentRoutes } from './routes.ts'
 
@@ -8,6 +9,10 @@ export interface AgentProxyOptions {
   readonly routes: AgentRoutes
   /** The workspace that the request's key opens, or null. A rejection is answered with 503. */
   readonly authorise: (request: IncomingMessage) => Promise<string | null>
+  /** Brings the routes into line with the database, when a target turns out to be gone. */
+  readonly refresh?: (() => Promise<void>) | undefined
+  /** Proves requests to other nodes. */
+  readonly signature?: NodeSignature | undefined
   /** Told of what went wrong between the proxy and an agent. */
   readonly onFault?: (fault: { slug: string; revisionId: string; error: Error }) => void
 }
@@ -28,11 +33,16 @@ export function parseAgentAddress(url: string | undefined): AgentAddress | null 
 export type Admission = { address: AgentAddress } | { refusal: Refusal }
 
 /** Lets a request through to its slug, or tells why not: no key 401; no such slug, or another workspace's, 404. */
-export async function admit(request: IncomingMessage, { routes, authorise }: AgentProxyOptions): Promise<Admission> {
+export async function admit(request: IncomingMessage, { routes, authorise, refresh }: AgentProxyOptions): Promise<Admission> {
   const workspaceId = await authorise(request)
   if (workspaceId === null) return { refusal: { status: 401, detail: 'A valid API key is required in the X-Api-Key header.' } }
   const address = parseAgentAddress(request.url)
-  const route = address === null ? undefined : routes.lookup(address.slug)
+  let route = address === null ? undefined : routes.lookup(address.slug)
+  if (address !== null && !route?.target) {
+    // Another process may have made or deployed it a moment ago: who reads DEPLOYED there finds it here.
+    await refresh?.()
+    route = routes.lookup(address.slug)
+  }
   if (address === null || route === undefined || route.workspaceId !== workspaceId) {
     return { refusal: { status: 404, detail: `No deployment at ${AGENTS_PREFIX}${address?.slug ?? ''}.` } }
   }

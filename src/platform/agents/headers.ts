@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { API_KEY_HEADER } from '../../contract/headers.ts'
+import { NODE_HEADER } from '../nodes/signature.ts'
 
 /** Headers of one connection, not of the message (RFC 9110 section 7.6.1). */
 const HOP_BY_HOP = new Set([
@@ -15,7 +16,15 @@ const HOP_BY_HOP = new Set([
 ])
 
 /** Set by the proxy itself, or settled with the client already (`Expect`: Node has answered 100). */
-const REPLACED = new Set(['host', 'expect', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-prefix'])
+const REPLACED = new Set([
+  'host',
+  'expect',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-prefix',
+  NODE_HEADER,
+])
 
 /** Where the client's request came in. */
 export interface Inbound {
@@ -70,10 +79,27 @@ export function responseHeaders(
     if (lower === 'location' && context.statusCode >= 300 && context.statusCode < 400) {
       kept.push(name, underPrefix(value, context.target, context.prefix))
     } else if (lower === 'set-cookie') {
-      kept.push(name, value.replace(/(;\s*path=)([^;]*)/i, (_, start: string, path: string) => start + cookiePath(path, context.prefix)))
+      kept.push(
+        name,
+        value.replace(/(;\s*path=)([^;]*)/i, (_, start: string, path: string) => start + cookiePath(path, context.prefix)),
+      )
     } else {
       kept.push(name, value)
     }
+  }
+  return kept
+}
+
+/**
+ * Headers on their way between two nodes: all as they are, without those of the connection, `Expect` (answered between the two), and
+ * without the one named.
+ */
+export function forwardedHeaders(rawHeaders: readonly string[], headers: IncomingHttpHeaders, without: string): string[] {
+  const dropped = connectionHeaders(headers.connection)
+  const kept: string[] = []
+  for (const [name, value] of pairs(rawHeaders)) {
+    const lower = name.toLowerCase()
+    if (!dropped.has(lower) && lower !== without && lower !== 'expect') kept.push(name, value)
   }
   return kept
 }

@@ -4,8 +4,9 @@ import path from 'node:path'
 import { sql } from 'kysely'
 import { agentSecrets, platformEnvironment, tracesElsewhere, tracingEnvironment } from '../control-plane/environment.ts'
 import { openRevisionLog, type StoredLog } from '../control-plane/logs.ts'
-import { type AgentProcess, type Runtime, StartFailure } from '../control-plane/runtimes/runtime.ts'
+import { type AgentProcess, type Runtimes, type StartEffects, StartFailure } from '../control-plane/runtimes/runtime.ts'
 import type { BuiltAgent } from '../control-plane/sources/build.ts'
+import type { Source } from '../../contract/revision.ts'
 import { announce } from '../database/notifications.ts'
 import type { Database, DatabaseTransaction, DeploymentRow, RevisionRow } from '../database/schema.ts'
 import type { Log } from '../log.ts'
@@ -20,13 +21,13 @@ export class AlreadyRunning extends Error {}
 
 export interface AgentHostOptions {
   readonly db: Database
-  readonly runtime: Runtime
+  readonly runtimes: Runtimes
   readonly secretBox: SecretBox
   readonly nodeId: string
   /** Folder of all builds; what an agent stores lies in its revision's. */
   readonly builds: string
-  /** Where agents send their traces; absent: nowhere. */
-  readonly traceUrl?: string
+  /** Where the agents of a source send their traces; null: nowhere. */
+  readonly traceUrl?: (source: Source) => Promise<string | null>
   readonly log: Log
 }
 
@@ -48,8 +49,10 @@ export interface AgentHost {
   end(agent: HostedAgent, options: { graceMs: number }): Promise<void>
   /** Says in the database that this node is alive, and brings its rows and its processes into line. */
   beat(): Promise<void>
-  /** At the start: kills what an earlier platform of this data directory left behind, and forgets it. */
+  /** At the start: ends what an earlier platform of this data directory left behind, and forgets it. */
   clearStrays(): Promise<void>
+  /** Ends what runs somewhere and has no row: a platform was killed while it started it, or another node has replaced it. */
+  sweepStrays(): Promise<void>
 }
 
 export interface LaunchOptions {
@@ -62,11 +65,30 @@ export interface LaunchOptions {
   readonly prepare?: () => Promise<BuiltAgent>
 }
 
-export function createAgentHost({ db, runtime, secretBox, nodeId, builds, traceUrl, log }: AgentHostOptions): AgentHost {
+/** The start of an agent whose deployment runs an image. */
+interface ImageLaunch extends Pick<LaunchOptions, 'deployment' | 'revision'> {
+  readonly id: string
+  readonly env: Readonly<Record<string, string>>
+  readonly effects: StartEffects
+}
+
+export function createAgentHost({ db, runtimes, secretBox, nodeId, builds, traceUrl, log }: AgentHostOptions): AgentHost {
   const launching = new Set<string>()
   const running = new Map<string, HostedAgent>()
   const ending = new Set<string>()
   const logs = new Map<string, StoredLog>()
+
+  const all = Object.values(runtimes)
+
+  const endStray = async (reference: string) => {
+    try {
+      // Each knows its own references.
+      const ended = await Promise.all(all.map((runtime) => runtime.endStray(reference)))
+      if (ended.includes(true)) log.info({ reference }, 'ended an agent server that was left behind')
+    } catch (error) {
+      log.warn({ reference, error: (error as Error).message }, 'an agent server that was left behind could not be ended yet')
+    }
+  }
 
   const forget = async (agentId: string) => {
     running.delete(agentId)
@@ -92,36 +114,83 @@ export function createAgentHost({ db, runtime, secretBox, nodeId, builds, traceU
 
   const end = async (agent: HostedAgent, { graceMs }: { graceMs: number }) => {
     ending.add(agent.id)
-    await agent.process.stop({ graceMs })
+    await agent.process.stop({ graceMs }).catch((error: Error) => {
+      // Its row goes all the same: what has none is looked for, and ended, as a stray.
+      log.warn({ revisionId: agent.revisionId, error: error.message }, 'an agent server could not be ended; trying again')
+    })
     await forgetLater(agent.id)
     ending.delete(agent.id)
   }
 
-  const start = async (id: string, { deployment, revision, signal, timeoutMs, prepare }: LaunchOptions): Promise<HostedAgent> => {
-    const built = prepare === undefined ? revision.built : await prepare()
-    if (built === null) throw new Error(`revision ${revision.id} has not been built`)
-    // Its own, also when it shares a build with another revision: two agents must not write one state.
-    const stateDirectory = path.join(builds, revision.id, 'state')
-    await mkdir(stateDirectory, { recursive: true })
+  const start = async (id: string, options: LaunchOptions): Promise<HostedAgent> => {
+    const { deployment, revision, signal, timeoutMs } = options
     const secrets = agentSecrets(secretBox, revision)
     const lines = openRevisionLog(db, { revisionId: revision.id, type: 'deploy', secrets: Object.values(secrets), log })
     logs.set(id, lines)
-    const tracing = traceUrl === undefined || tracesElsewhere(secrets)
-      ? {}
-      : tracingEnvironment({ url: traceUrl, key: await issueAgentKey(db, { workspaceId: deployment.workspace_id, agentId: id }) })
+    const url = traceUrl === undefined || tracesElsewhere(secrets) ? null : await traceUrl(revision.source)
+    const tracing =
+      url === null
+        ? {}
+        : tracingEnvironment({ url, key: await issueAgentKey(db, { workspaceId: deployment.workspace_id, agentId: id }) })
     const env = { ...tracing, ...secrets, ...platformEnvironment(deployment, revision) }
-    const request = { revisionId: revision.id, agent: { ...built, stateDirectory }, env }
-    const process = await runtime.start(request, { log: lines, signal, timeoutMs })
+    const effects = { log: lines, signal, timeoutMs }
+    const process =
+      revision.source === 'external_docker'
+        ? await startImage({ id, deployment, revision, env, effects })
+        : await runtimes.git_host.start({ revisionId: revision.id, agent: await buildOf(options), env }, effects)
     const agent = { id, deploymentId: deployment.id, revisionId: revision.id, process }
     running.set(id, agent)
     void watch(agent)
     await db
       .updateTable('agents')
-      .set({ ...process.address, pid: process.pid, process_started_at: process.processStartedAt })
+      .set({ ...process.address, reference: process.reference })
       .where('id', '=', id)
       .execute()
     return agent
   }
+
+  const buildOf = async ({ revision, prepare }: LaunchOptions): Promise<BuiltAgent> => {
+    const built = prepare === undefined ? revision.built : await prepare()
+    if (built === null) throw new Error(`revision ${revision.id} has not been built`)
+    // Its own, also when it shares a build with another revision: two agents must not write one state.
+    const stateDirectory = path.join(builds, revision.id, 'state')
+    await mkdir(stateDirectory, { recursive: true })
+    return { ...built, stateDirectory }
+  }
+
+  const startImage = async ({ id, deployment, revision, env, effects }: ImageLaunch): Promise<AgentProcess> => {
+    const imageUri = revision.image_uri ?? ''
+    let noted: Promise<unknown> = Promise.resolve()
+    const onImage = (exact: string) => {
+      if (exact !== imageUri) noted = noteImage(revision.id, imageUri, exact)
+    }
+    const { resource_spec: resources, listener_config: listenerConfig } = deployment.source_config
+    const request = {
+      agentId: id,
+      deploymentId: deployment.id,
+      deploymentName: deployment.name,
+      revisionId: revision.id,
+      imageUri,
+      resources,
+      listenerConfig,
+      env,
+    }
+    try {
+      return await runtimes.external_docker.start(request, { ...effects, onImage })
+    } finally {
+      await noted
+    }
+  }
+
+  /** A tag may name another image tomorrow: the revision keeps to the one that it began with. */
+  const noteImage = (revisionId: string, before: string, exact: string) =>
+    db
+      .updateTable('revisions')
+      .set({ image_uri: exact, updated_at: sql<Date>`clock_timestamp()` })
+      .where('id', '=', revisionId)
+      .where('image_uri', '=', before)
+      .execute()
+      .catch((error: Error) => log.warn({ revisionId, error: error.message }, 'the digest of an image could not be noted'))
 
   return {
     launch: async (options) => {
@@ -170,13 +239,20 @@ export function createAgentHost({ db, runtime, secretBox, nodeId, builds, traceU
     clearStrays: async () => {
       const rows = await db.selectFrom('agents').selectAll().where('node_id', '=', nodeId).execute()
       await Promise.all(
-        rows.map(async ({ pid, process_started_at }) => {
-          if (pid === null || process_started_at === null) return
-          const ended = await runtime.killStray({ pid, processStartedAt: process_started_at })
-          if (ended) log.info({ pid }, 'ended an agent server that was left behind')
+        rows.map(async ({ reference }) => {
+          if (reference !== null) await endStray(reference)
         }),
       )
       await db.deleteFrom('agents').where('node_id', '=', nodeId).execute()
+    },
+    sweepStrays: async () => {
+      // What runs first, then the rows: each agent has its row before it is started.
+      const seen = (await Promise.all(all.map((runtime) => runtime.list()))).flat()
+      if (seen.length === 0) return
+      const ids = seen.map(({ agentId }) => agentId)
+      const rows = await db.selectFrom('agents').select('id').where('id', 'in', ids).execute()
+      const known = new Set([...rows.map(({ id }) => id), ...launching, ...running.keys()])
+      for (const { agentId, reference } of seen) if (!known.has(agentId)) await endStray(reference)
     },
   }
 }
@@ -196,8 +272,7 @@ async function reserve(
       state: 'starting',
       host: null,
       port: null,
-      pid: null,
-      process_started_at: null,
+      reference: null,
     })
     .onConflict((conflict) => conflict.column('revision_id').where('state', 'in', ['starting', 'serving']).doNothing())
     .returning('id')
@@ -217,7 +292,12 @@ export async function makeServing(trx: DatabaseTransaction, agent: Pick<HostedAg
     .where('id', '!=', agent.id)
     .where('state', '=', 'serving')
     .execute()
-  const serving = await trx.updateTable('agents').set({ state: 'serving' }).where('id', '=', agent.id).returning('id').executeTakeFirst()
+  const serving = await trx
+    .updateTable('agents')
+    .set({ state: 'serving' })
+    .where('id', '=', agent.id)
+    .returning('id')
+    .executeTakeFirst()
   if (serving === undefined) throw new StartFailure('The agent ended right after it had answered; its log tells why.')
   await announce(trx, 'agents')
 }

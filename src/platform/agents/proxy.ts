@@ -1,14 +1,17 @@
 import { request as startRequest, type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { request as startTlsRequest } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { type AgentAddress, type AgentProxyOptions, AGENTS_PREFIX, admit } from './admission.ts'
+import { carry, hasBody, isIdempotent, type Miss } from './carry.ts'
 import { type Inbound, requestHeaders, responseHeaders } from './headers.ts'
+import { isGone, wayTo } from './node-door.ts'
 import { refuse } from './refusal.ts'
 import type { TargetUse } from './routes.ts'
 
 /**
  * Handles `/agents/{slug}/…` (specification 4.2, 5.3): the key is checked before the agent sees anything, then both bodies are
- * streamed through as they come. A client that leaves ends the agent's request; an agent that dies in the middle of an answer
- * breaks the client's connection, so that half an answer never looks like a whole one.
+ * streamed through as they come.
  */
 export function createAgentProxy(options: AgentProxyOptions): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
@@ -30,54 +33,65 @@ interface Forwarding {
   readonly options: AgentProxyOptions
 }
 
-const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
-
-function forward(forwarding: Forwarding, attempt = 1): void {
+function forward(forwarding: Forwarding): void {
   const { request, response, address, options } = forwarding
-  const use = options.routes.use(address.slug, {
-    cut: () => {
-      upstream.destroy()
-      response.destroy()
+  const { slug } = address
+  carry({
+    request,
+    response,
+    take: (exchange) => options.routes.use(slug, exchange),
+    connect: (use) => connect(forwarding, use),
+    // On the way to another node a swap may come in between: what has not been sent can still go elsewhere.
+    asksFirst: ({ target }) => target.via !== undefined,
+    answerHeaders: (answer, { target }) =>
+      responseHeaders(answer.rawHeaders, {
+        statusCode: answer.statusCode ?? 502,
+        connection: answer.headers.connection,
+        target,
+        prefix: AGENTS_PREFIX + slug,
+      }),
+    isGone,
+    mayRepeat: (attempt, miss) => lookAgain({ attempt, miss, options }),
+    refusals: {
+      none: { status: 503, detail: `The deployment ${slug} has no agent that runs. Try again shortly.` },
+      unreachable: { status: 503, detail: `The agent of ${slug} does not accept connections. Try again shortly.` },
+      broken: { status: 502, detail: `The agent of ${slug} closed the connection before it answered. Try again shortly.` },
     },
+    onFault: (error, use) => options.onFault?.({ slug, revisionId: use.target.revisionId, error }),
   })
-  if (use === null) {
-    refuse(request, response, { status: 503, detail: `The deployment ${address.slug} has no agent that runs. Try again shortly.` })
-    return
-  }
-  const upstream: ClientRequest = connect(forwarding, use)
-  const leave = () => {
-    use.finish()
-    if (!response.writableFinished) upstream.destroy()
-  }
-  response.once('close', leave)
-  upstream.once('response', (answer) => relay(answer, forwarding, use))
-  upstream.on('error', (error: NodeJS.ErrnoException) => {
-    if (response.headersSent || response.destroyed) {
-      response.destroy()
-      return
-    }
-    response.off('close', leave)
-    use.finish()
-    options.onFault?.({ slug: address.slug, revisionId: use.target.revisionId, error })
-    if (attempt === 1 && mayRepeat(request, error)) {
-      forward(forwarding, attempt + 1)
-      return
-    }
-    const reached = error.code !== 'ECONNREFUSED'
-    const happened = reached ? 'closed the connection before it answered' : 'does not accept connections'
-    refuse(request, response, { status: reached ? 502 : 503, detail: `The agent of ${address.slug} ${happened}. Try again shortly.` })
-  })
-  send(request, upstream)
 }
 
-function connect({ request, address }: Forwarding, { target, connections }: TargetUse): ClientRequest {
-  const reusable = IDEMPOTENT.has(request.method ?? '')
-  const headers = requestHeaders(inboundOf(request), target, AGENTS_PREFIX + address.slug)
-  return startRequest({
-    host: target.host,
-    port: target.port,
-    method: request.method,
-    path: address.path,
+/** Waits before each look for where an agent has gone. Milliseconds. */
+const LOOKS_MS = [0, 100, 250, 500, 1000]
+
+/** Whether to send a request once more; one that came too late goes to the agent that serves now, as soon as that is known. */
+export async function lookAgain({
+  attempt,
+  miss,
+  options,
+}: {
+  attempt: number
+  miss: Miss
+  options: AgentProxyOptions
+}): Promise<boolean> {
+  if (miss === 'reset') return attempt === 1
+  const wait = LOOKS_MS[attempt - 1]
+  if (wait === undefined || (miss === 'refused' && attempt > 1)) return false
+  if (wait > 0) await sleep(wait)
+  await options.refresh?.().catch(() => undefined)
+  return true
+}
+
+function connect({ request, address, options }: Forwarding, { target, connections }: TargetUse): ClientRequest {
+  const method = request.method ?? 'GET'
+  const reusable = isIdempotent(method)
+  const way = wayTo(target, { method, path: address.path, signature: options.signature })
+  const headers = [...requestHeaders(inboundOf(request), target, AGENTS_PREFIX + address.slug), ...way.headers]
+  if (target.via !== undefined && hasBody(request)) headers.push('Expect', '100-continue')
+  const start = way.address.protocol === 'https:' ? startTlsRequest : startRequest
+  return start({
+    ...way.address,
+    method,
     // What must not be sent twice gets a connection of its own: on a kept one, a reset would not tell whether it was received.
     agent: reusable ? connections : false,
     headers: reusable ? headers : [...headers, 'Connection', 'close'],
@@ -85,51 +99,7 @@ function connect({ request, address }: Forwarding, { target, connections }: Targ
   })
 }
 
-/** Sends the client's body. It starts to flow when the agent has accepted the connection, so that until then it can be sent elsewhere. */
-function send(request: IncomingMessage, upstream: ClientRequest): void {
-  if (!hasBody(request)) {
-    upstream.end()
-    return
-  }
-  upstream.once('socket', (socket) => {
-    if (socket.connecting) socket.once('connect', () => request.pipe(upstream))
-    else request.pipe(upstream)
-  })
-}
-
-function relay(answer: IncomingMessage, { request, response, address }: Forwarding, use: TargetUse): void {
-  const headers = responseHeaders(answer.rawHeaders, {
-    statusCode: answer.statusCode ?? 502,
-    connection: answer.headers.connection,
-    target: use.target,
-    prefix: AGENTS_PREFIX + address.slug,
-  })
-  if (answer.headers.date !== undefined) response.sendDate = false
-  response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', headers)
-  // The headers of a stream go out before its first event.
-  response.flushHeaders()
-  answer.pipe(response)
-  answer.once('close', () => {
-    if (!answer.complete) response.destroy()
-  })
-  // A broken answer closes as well; there, it is told from a whole one.
-  answer.on('error', () => undefined)
-  // An early answer: what is left of the client's body is not wanted.
-  response.once('finish', () => request.unpipe().resume())
-}
-
-/** Nothing of the request can have been acted upon, or acting twice does no harm; and the body is still whole. */
-function mayRepeat(request: IncomingMessage, error: NodeJS.ErrnoException): boolean {
-  if (request.readableDidRead) return false
-  if (error.code === 'ECONNREFUSED') return true
-  return IDEMPOTENT.has(request.method ?? '') && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
-}
-
-function hasBody(request: IncomingMessage): boolean {
-  return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
-}
-
-function inboundOf(request: IncomingMessage): Inbound {
+export function inboundOf(request: IncomingMessage): Inbound {
   return {
     rawHeaders: request.rawHeaders,
     headers: request.headers,

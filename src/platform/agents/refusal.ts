@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 export interface Refusal {
   readonly status: number
   readonly detail: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Seconds after which a client may ask again when nothing serves. */
@@ -19,6 +20,7 @@ export function refuse(request: IncomingMessage, response: ServerResponse, refus
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
     ...(refusal.status >= 500 ? { 'Retry-After': String(RETRY_AFTER_SECONDS) } : {}),
+    ...refusal.headers,
     ...(refusal.status === 401 ? { 'WWW-Authenticate': 'ApiKey' } : {}),
   })
   response.end(body)

@@ -4,10 +4,10 @@ import type { Log } from '../log.ts'
 import type { AgentHost, HostedAgent } from './host.ts'
 import type { AgentRoutes } from './routes.ts'
 
-/** Other processes hear of a swap within this time; an agent is not stopped before. Milliseconds. */
+/** Other processes hear of a swap within this time; what they send later is told to go elsewhere. Milliseconds. */
 const NEWS_MS = 2000
 
-/** What an agent has at least, after its last answer through this process, to finish and to write its state. Milliseconds. */
+/** What an agent has at least, after its last answer, to finish and to write its state. Milliseconds. */
 const STOP_GRACE_MS = 5000
 
 export interface RetirementOptions {
@@ -21,20 +21,27 @@ export interface RetirementOptions {
 }
 
 /** Lets replaced agents of this node finish what they have in flight, then ends them. */
-export function createRetirement({ db, host, routes, drainLimitMs, deletedLimitMs, log }: RetirementOptions): { round(): Promise<void> } {
+export function createRetirement({ db, host, routes, drainLimitMs, deletedLimitMs, log }: RetirementOptions): {
+  round(): Promise<void>
+} {
   const retiring = new Set<string>()
 
   const retire = async (agent: HostedAgent, limitMs: number) => {
     try {
       const deadline = Date.now() + limitMs
+      const target = { ...agent.process.address, revisionId: agent.revisionId, agentId: agent.id }
+      // Other nodes that have not heard yet are told at the door.
+      routes.close(target)
       await sleep(Math.min(NEWS_MS, limitMs))
-      const target = { ...agent.process.address, revisionId: agent.revisionId }
       const { cut } = await routes.drain(target, { limitMs })
       if (cut > 0) log.info({ revisionId: agent.revisionId, cut }, 'streams were cut at the drain limit')
-      // It ends as soon as it is idle: until the limit it may still answer what came through other processes, or run in the background.
+      // It ends as soon as it is idle: until the limit it may still run in the background.
       await host.end(agent, { graceMs: Math.max(STOP_GRACE_MS, deadline - Date.now()) })
     } catch (error) {
-      log.warn({ revisionId: agent.revisionId, error: (error as Error).message }, 'a replaced agent server could not be ended; trying again')
+      log.warn(
+        { revisionId: agent.revisionId, error: (error as Error).message },
+        'a replaced agent server could not be ended; trying again',
+      )
     } finally {
       retiring.delete(agent.id)
     }

@@ -1,14 +1,19 @@
 import { Agent } from 'node:http'
+import { Agent as TlsAgent } from 'node:https'
 import { createInFlight, type Exchange, type InFlight } from './drain.ts'
 
 /** Streams of agents last minutes: a target that was replaced keeps them this long. */
 export const DRAIN_LIMIT_MS = 15 * 60_000
 
-/** The process that serves a deployment. */
+/** The process that serves a deployment: where its own node reaches it. */
 export interface AgentTarget {
   readonly host: string
   readonly port: number
   readonly revisionId: string
+  /** Names this start of the revision. */
+  readonly agentId?: string
+  /** The address of the node that runs it, when that is another one: only that node reaches it. */
+  readonly via?: string
 }
 
 /** What is known of a slug: whose it is, and what serves it (null: nothing yet, or nothing any more). */
@@ -48,9 +53,18 @@ export interface AgentRoutes {
   slugs(): string[]
   /** Takes the slug's present target for one exchange; null when nothing serves it. */
   use(slug: string, exchange: Exchange): TargetUse | null
+  /** From now on `take` refuses the target: what has begun goes on, what comes later goes elsewhere. */
+  close(target: AgentTarget): void
+  /** Takes a target for one exchange, whatever slug it serves or has served; null when it is closed or drained. */
+  take(target: AgentTarget, exchange: Exchange): TargetUse | null
+  /** Forgets targets on other nodes that serve nothing any more and have nothing in flight from here. */
+  prune(): void
   /** How many exchanges the target has in flight. */
   inFlight(target: AgentTarget): number
 }
+
+/** How many closed targets are remembered, so that a request that comes late is told so. */
+const CLOSED_KEPT = 1000
 
 interface Backend {
   readonly target: AgentTarget
@@ -67,16 +81,32 @@ export function createAgentRoutes(): AgentRoutes {
   const entries = new Map<string, Entry>()
   /** Every target that may have something in flight, by address and revision. */
   const backends = new Map<string, Backend>()
+  const closed = new Set<string>()
 
   const backendOf = (target: AgentTarget): Backend => {
     const key = keyOf(target)
     const known = backends.get(key)
     if (known !== undefined) return known
-    const { host, port, revisionId } = target
-    const connections = new Agent({ keepAlive: true, maxFreeSockets: 64 })
-    const backend = { target: { host, port, revisionId }, connections, inFlight: createInFlight() }
+    const options = { keepAlive: true, maxFreeSockets: 64 }
+    const connections = target.via?.startsWith('https:') ? new TlsAgent(options) : new Agent(options)
+    const backend = { target: { ...target }, connections, inFlight: createInFlight() }
     backends.set(key, backend)
     return backend
+  }
+
+  const isServing = (backend: Backend) => [...entries.values()].some((entry) => entry.backend === backend)
+
+  const letGo = (backend: Backend) => {
+    backend.connections.destroy()
+    backends.delete(keyOf(backend.target))
+  }
+
+  /** Only an agent's own start is remembered: an address alone may be another agent's tomorrow. */
+  const remember = (target: AgentTarget) => {
+    if (target.agentId === undefined) return
+    closed.add(keyOf(target))
+    const [oldest] = closed
+    if (closed.size > CLOSED_KEPT && oldest !== undefined) closed.delete(oldest)
   }
 
   const suspend = (slug: string) => {
@@ -95,13 +125,16 @@ export function createAgentRoutes(): AgentRoutes {
     remove: (slug) => void entries.delete(slug),
     async drain(target, { limitMs = DRAIN_LIMIT_MS } = {}) {
       const backend = backends.get(keyOf(target))
-      if (backend === undefined) return { cut: 0 }
+      if (backend === undefined) {
+        remember(target)
+        return { cut: 0 }
+      }
       for (const [slug, entry] of entries) if (entry.backend === backend) suspend(slug)
       const outcome = await backend.inFlight.drained(limitMs)
       // Served again meanwhile (a rollback to it): then it is not ours to close.
-      if ([...entries.values()].some((entry) => entry.backend === backend)) return outcome
-      backend.connections.destroy()
-      backends.delete(keyOf(target))
+      if (isServing(backend)) return outcome
+      remember(target)
+      letGo(backend)
       return outcome
     },
     lookup(slug) {
@@ -114,10 +147,21 @@ export function createAgentRoutes(): AgentRoutes {
       if (backend === undefined || backend === null) return null
       return { target: backend.target, connections: backend.connections, finish: backend.inFlight.begin(exchange) }
     },
+    close: remember,
+    take(target, exchange) {
+      if (closed.has(keyOf(target))) return null
+      const backend = backendOf(target)
+      return { target: backend.target, connections: backend.connections, finish: backend.inFlight.begin(exchange) }
+    },
+    prune() {
+      for (const backend of backends.values()) {
+        if (backend.target.via !== undefined && backend.inFlight.size === 0 && !isServing(backend)) letGo(backend)
+      }
+    },
     inFlight: (target) => backends.get(keyOf(target))?.inFlight.size ?? 0,
   }
 }
 
-function keyOf({ host, port, revisionId }: AgentTarget): string {
-  return `${revisionId}@${host}:${port}`
+function keyOf({ host, port, revisionId, agentId = '', via = '' }: AgentTarget): string {
+  return `${revisionId}/${agentId}@${host}:${port}${via}`
 }

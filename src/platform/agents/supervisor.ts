@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { isBuilt } from '../control-plane/lifecycle/deploy-worker.ts'
+import { isReady } from '../control-plane/lifecycle/deploy-worker.ts'
+import { isNotElsewhere } from '../control-plane/lifecycle/lease.ts'
 import type { BuiltAgent } from '../control-plane/sources/build.ts'
 import type { Database, DeploymentRow, RevisionRow } from '../database/schema.ts'
 import type { Log } from '../log.ts'
@@ -14,10 +15,14 @@ export interface SupervisorOptions {
   readonly db: Database
   readonly host: AgentHost
   readonly nodeId: string
+  /** The folder of this node's builds; absent: any folder will do. */
+  readonly builds?: string
   readonly startLimitMs: number
   readonly signal: AbortSignal
   /** Builds the recorded commit once more when what was built is gone. */
   readonly buildAgain: (work: { revision: RevisionRow; deployment: DeploymentRow; signal: AbortSignal }) => Promise<BuiltAgent>
+  /** False while this node was away from the database itself: then silence says nothing about others. */
+  readonly canJudge?: () => boolean
   readonly log: Log
 }
 
@@ -53,19 +58,23 @@ export function createSupervisor(options: SupervisorOptions): { round(): Promise
         return
       }
       attempts.set(revision.id, { count, nextAt: Date.now() + wait, servedAt: null })
-      log.warn({ revisionId: revision.id, error: (error as Error).message, retryInMs: wait }, 'an agent server could not be started again')
+      log.warn(
+        { revisionId: revision.id, error: (error as Error).message, retryInMs: wait },
+        'an agent server could not be started again',
+      )
     }
   }
 
   return {
     round: async () => {
       // Not this node's own: after a sleep of the machine they have been silent as well, and are there.
-      await db
-        .deleteFrom('agents')
-        .where('seen_at', '<', sql<Date>`now() - ${`${AGENT_SILENT_MS} milliseconds`}::interval`)
-        .where('node_id', '!=', nodeId)
-        .execute()
-      const missing = await findMissing(db)
+      if (options.canJudge?.() ?? true)
+        await db
+          .deleteFrom('agents')
+          .where('seen_at', '<', sql<Date>`now() - ${`${AGENT_SILENT_MS} milliseconds`}::interval`)
+          .where('node_id', '!=', nodeId)
+          .execute()
+      const missing = await findMissing(db, nodeId)
       for (const id of attempts.keys()) if (isOver(attempts.get(id), missing, id)) attempts.delete(id)
       const due = missing.filter(({ id }) => !busy.has(id) && (attempts.get(id)?.nextAt ?? 0) <= Date.now())
       const [revision] = due
@@ -87,14 +96,15 @@ function isOver(attempts: Attempts | undefined, missing: readonly RevisionRow[],
   return Date.now() - (attempts.servedAt ?? attempts.nextAt) > STEADY_MS
 }
 
-/** Active revisions that no process serves. */
-async function findMissing(db: Database): Promise<RevisionRow[]> {
+/** Active revisions that no process serves, and that no other node has built and will start again. */
+async function findMissing(db: Database, nodeId: string): Promise<RevisionRow[]> {
   return db
     .selectFrom('revisions')
     .innerJoin('deployments', 'deployments.active_revision_id', 'revisions.id')
     .selectAll('revisions')
     .where('deployments.status', '!=', 'AWAITING_DELETE')
-    .where('revisions.built', 'is not', null)
+    .where((is) => is.or([is('revisions.built', 'is not', null), is('revisions.source', '=', 'external_docker')]))
+    .where(isNotElsewhere(nodeId))
     .where((is) =>
       is.not(
         is.exists(
@@ -114,7 +124,9 @@ async function serveAgain(options: SupervisorOptions, revision: RevisionRow): Pr
   const { db, host, startLimitMs, signal } = options
   const deployment = await db.selectFrom('deployments').selectAll().where('id', '=', revision.deployment_id).executeTakeFirst()
   if (deployment === undefined) return
-  const prepare = (await isBuilt(revision)) ? {} : { prepare: () => options.buildAgain({ revision, deployment, signal }) }
+  const prepare = (await isReady(revision, options.builds))
+    ? {}
+    : { prepare: () => options.buildAgain({ revision, deployment, signal }) }
   const agent = await host.launch({ deployment, revision, signal, timeoutMs: startLimitMs, ...prepare })
   try {
     const serves = await db.transaction().execute(async (trx) => {

@@ -164,7 +164,9 @@ export async function redeployRevision(
       revisionSource: { repo_ref: revision.repo_ref, graph_config_path: revision.graph_config_path, image_uri: revision.image_uri },
       secrets: { sealed: revision.secrets, names: revision.secret_names },
       reason: `revision ${revisionId} was redeployed`,
-      ...(revision.built === null ? {} : { built: { repoCommitSha: revision.repo_commit_sha, built: revision.built } }),
+      ...(revision.built === null
+        ? {}
+        : { built: { repoCommitSha: revision.repo_commit_sha, built: revision.built, builtOn: revision.built_on } }),
     })
     return readWithLatest(trx, { workspaceId, deploymentId })
   })

@@ -28,7 +28,7 @@ export async function insertRevision(
     secrets: SealedSecrets
     reason: string
     /** Of a revision that is deployed once more, without a new build. */
-    built?: { repoCommitSha: string | null; built: NonNullable<RevisionRow['built']> }
+    built?: { repoCommitSha: string | null; built: NonNullable<RevisionRow['built']>; builtOn: string | null }
   },
 ): Promise<string> {
   const id = randomUUID()
@@ -43,6 +43,7 @@ export async function insertRevision(
       ...revision.revisionSource,
       repo_commit_sha: revision.built?.repoCommitSha ?? null,
       built: revision.built ? JSON.stringify(revision.built.built) : null,
+      built_on: revision.built?.builtOn ?? null,
       secrets: revision.secrets.sealed,
       secret_names: JSON.stringify(revision.secrets.names),
       lease_owner: null,

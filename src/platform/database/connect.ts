@@ -1,23 +1,31 @@
 import { Kysely, PostgresDialect } from 'kysely'
-import { Migrator } from 'kysely/migration'
 import pg from 'pg'
 import type { Log } from '../log.ts'
 import * as controlPlane from './migrations/0001-control-plane.ts'
 import * as traces from './migrations/0002-traces.ts'
 import * as rateLimits from './migrations/0003-rate-limits.ts'
 import * as bulkExport from './migrations/0004-bulk-export.ts'
+import * as agentReferences from './migrations/0005-agent-references.ts'
+import * as nodes from './migrations/0006-nodes.ts'
+import { migrate } from './migrate.ts'
 import type { Database, Schema } from './schema.ts'
 
-/** The migrations, in order. Forward only: a landed one is never edited. */
+/**
+ * The migrations, in order. Forward only: a landed one is never edited. They only add (docs/operations.md, upgrade): processes of the version
+ * before go on while they run and after.
+ */
 const MIGRATIONS = {
   '0001-control-plane': controlPlane,
   '0002-traces': traces,
   '0003-rate-limits': rateLimits,
   '0004-bulk-export': bulkExport,
+  '0005-agent-references': agentReferences,
+  '0006-nodes': nodes,
 }
 
-/** Opens a pool of connections and brings the schema up to date; a lock in the database keeps two starting platforms apart. */
+/** Brings the schema up to date and opens a pool of connections. */
 export async function connectDatabase({ url, log }: { url: string; log: Log }): Promise<Database> {
+  await migrate({ url, migrations: MIGRATIONS, log })
   const pool = new pg.Pool({
     connectionString: url,
     max: 20,
@@ -33,18 +41,5 @@ export async function connectDatabase({ url, log }: { url: string; log: Log }): 
   pool.on('error', (error) => log.warn({ error: error.message }, 'a database connection was lost'))
   // Of a connection that is in use the pool says nothing, and an error that nobody hears ends the process: its query fails anyhow.
   pool.on('connect', (client) => client.on('error', () => undefined))
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
-  try {
-    await migrate(db)
-  } catch (error) {
-    await db.destroy()
-    throw error
-  }
-  return db
-}
-
-async function migrate(db: Database): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
-  const { error } = await migrator.migrateToLatest()
-  if (error !== undefined) throw new Error(`the database could not be brought up to date: ${(error as Error).message}`, { cause: error })
+  return new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
 }

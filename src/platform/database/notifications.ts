@@ -16,14 +16,23 @@ export async function announce(db: Database | DatabaseTransaction, topic: Topic)
 
 export interface Notifications {
   on(topic: Topic, listener: () => void): void
+  /** The connection that listens: a session of this process, whose locks in the database end with it. Null while it is away. */
+  session(): pg.Client | null
   close(): Promise<void>
+}
+
+export interface ListenOptions {
+  readonly url: string
+  readonly log: Log
+  /** Run on each new connection, before it counts as one. */
+  readonly onSession?: (session: pg.Client) => Promise<void>
 }
 
 /**
  * Listens on a connection of its own. Announcements are a shortcut: whoever listens also looks at intervals, so a lost connection costs a
  * second, never work. After each reconnection every listener is called once, for what may have been missed.
  */
-export async function listen({ url, log }: { url: string; log: Log }): Promise<Notifications> {
+export async function listen({ url, log, onSession = async () => undefined }: ListenOptions): Promise<Notifications> {
   const listeners: Record<Topic, (() => void)[]> = { work: [], agents: [] }
   let closed = false
   let client: pg.Client | null = null
@@ -35,6 +44,7 @@ export async function listen({ url, log }: { url: string; log: Log }): Promise<N
       application_name: 'deploy-agent-server notifications',
       keepAlive: true,
       connectionTimeoutMillis: 10_000,
+      query_timeout: 10_000,
     })
     fresh.on('error', (error) => {
       log.warn({ error: error.message }, 'the notification connection was lost')
@@ -47,6 +57,7 @@ export async function listen({ url, log }: { url: string; log: Log }): Promise<N
     try {
       await fresh.connect()
       await fresh.query(`listen ${CHANNEL}`)
+      await onSession(fresh)
     } catch (error) {
       await fresh.end().catch(() => undefined)
       throw error
@@ -72,6 +83,7 @@ export async function listen({ url, log }: { url: string; log: Log }): Promise<N
     on: (topic, listener) => {
       listeners[topic].push(listener)
     },
+    session: () => client,
     close: async () => {
       closed = true
       clearTimeout(timer)

@@ -23,8 +23,24 @@ export interface WorkspaceTable {
 }
 
 export interface InstallationTable {
+  id: Generated<string>
   singleton: Generated<boolean>
   key_check: Buffer
+  oldest_code: ColumnType<string | null, string | null | undefined, string | null>
+}
+
+/** A process that shares the database. Its row is there from its start until others take it for gone. */
+export interface NodeTable {
+  id: string
+  role: 'all' | 'api' | 'queue'
+  /** Where other nodes reach the agents that it runs. */
+  url: string | null
+  /** Names of the master keys that it opens secrets with, the one that it seals with first. */
+  key_names: ColumnType<string[], string | undefined, string>
+  started_at: Timestamp
+  seen_at: Timestamp
+  /** Since when it does what only one process does; null: it does not. */
+  leads_since: NullableTimestamp
 }
 
 export interface ApiKeyTable {
@@ -84,6 +100,8 @@ export interface RevisionTable {
   secret_names: ColumnType<string[], string | undefined, string>
   /** Set once the build is done. */
   built: Json<BuiltAgent> | null
+  /** The node whose disk holds it; null: not known. */
+  built_on: ColumnType<string | null, string | null | undefined, string | null>
   remote_reconciled: Generated<boolean>
   interrupt_requested_at: NullableTimestamp
   /** How often a worker was lost with this revision in hand. */
@@ -113,7 +131,7 @@ export interface RevisionLogTable {
   at: Timestamp
 }
 
-/** One agent server process. `serving`: requests go there; `draining`: what is in flight finishes. */
+/** One agent server: a process, a container, a pod. `serving`: requests go there; `draining`: what is in flight finishes. */
 export interface AgentTable {
   id: string
   deployment_id: string
@@ -122,8 +140,8 @@ export interface AgentTable {
   state: 'starting' | 'serving' | 'draining'
   host: string | null
   port: number | null
-  pid: number | null
-  process_started_at: string | null
+  /** What its runtime knows it by (`AgentProcess.reference`). */
+  reference: string | null
   seen_at: Timestamp
   created_at: Timestamp
 }
@@ -296,6 +314,7 @@ export interface BulkExportRunTable {
 export interface Schema {
   workspaces: WorkspaceTable
   installation: InstallationTable
+  nodes: NodeTable
   api_keys: ApiKeyTable
   tracing_projects: TracingProjectTable
   deployments: DeploymentTable

@@ -47,7 +47,7 @@ const ANSWERS_TO_BODIES = {
 } as const
 
 /** The OpenAPI 3.1 description of the routes, made from the very schemas that judge requests. */
-export function describeApi(routes: readonly Route[], dialect: Dialect): object {
+export function describeApi(routes: readonly Route[], dialect: Dialect, publicUrl?: string): object {
   const registry = new OpenAPIRegistry()
   registry.registerComponent('securitySchemes', 'ApiKey', { type: 'apiKey', in: 'header', name: API_KEY_HEADER })
   registry.registerComponent('securitySchemes', 'TenantId', { type: 'apiKey', in: 'header', name: TENANT_ID_HEADER })
@@ -56,6 +56,7 @@ export function describeApi(routes: readonly Route[], dialect: Dialect): object 
   const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
     info: { title: 'Deploy Agent Server', version: API_VERSION },
+    ...(publicUrl === undefined ? {} : { servers: [{ url: publicUrl }] }),
   })
   return JSON.parse(textToDialect(JSON.stringify(document), dialect)) as object
 }

@@ -34,7 +34,7 @@ export interface RouteInput<Path, Query, Body> {
   readonly query: Query
   readonly body: Body
   readonly caller: Caller
-  /** Scheme and authority that the caller used: addresses in answers begin with it. */
+  /** Scheme and authority by which the caller reaches the platform: addresses in answers begin with it. */
   readonly origin: string
 }
 
@@ -63,10 +63,12 @@ export function defineRoute<Path extends z.ZodType, Query extends z.ZodType, Bod
 export interface RouteContext {
   readonly authenticate: (request: Request) => Promise<Caller>
   readonly dialect: Dialect
+  /** Where clients reach the platform; absent: where the request says that it was sent. */
+  readonly publicUrl?: string | undefined
 }
 
 /** Mounts a route: the caller is known first, then all input is judged together, then the handler runs. */
-export function mountRoute(app: Hono, { definition, handle }: Route, { authenticate, dialect }: RouteContext): void {
+export function mountRoute(app: Hono, { definition, handle }: Route, { authenticate, dialect, publicUrl }: RouteContext): void {
   app.on(definition.method.toUpperCase(), honoPath(definition.path), async (c) => {
     const caller = await authenticate(c.req.raw)
     const url = new URL(c.req.url)
@@ -80,7 +82,7 @@ export function mountRoute(app: Hono, { definition, handle }: Route, { authentic
       return c.json({ detail }, 422)
     }
     const { path, query, body } = validated.values
-    const answer = await handle({ params: path, query, body, caller, origin: url.origin })
+    const answer = await handle({ params: path, query, body, caller, origin: publicUrl ?? url.origin })
     if (answer.body === undefined) return c.body(null, answer.status as 204)
     return c.json(toDialect(answer.body, dialect) as object, answer.status as ContentfulStatusCode)
   })

@@ -4,6 +4,8 @@ import { type Admission, SlidingWindow } from './sliding-window.ts'
 /** Counts requests by identity. `key` names the row and the identity together. */
 export interface RateCounter {
   take(key: string, limit: RateLimit): Promise<Admission> | Admission
+  /** Forgets everything that was counted. */
+  clear(): Promise<void>
 }
 
 /** How often windows that nobody used any more are dropped. Milliseconds. */
@@ -34,6 +36,7 @@ export function createMemoryCounter({ now = () => performance.now() }: { now?: (
       }
       return window.take(time)
     },
+    clear: async () => windows.clear(),
     size: () => windows.size,
   }
 }

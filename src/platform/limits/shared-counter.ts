@@ -25,9 +25,15 @@ export function createSharedCounter(db: Database): RateCounter & { sweep(): Prom
       if (!row.admitted) refusedUntil.set(key, performance.now() + row.retry_after_ms)
       return { admitted: row.admitted, remaining: row.remaining, retryAfterMs: row.retry_after_ms }
     },
+    clear: async () => {
+      refusedUntil.clear()
+      await sql`delete from rate_limit_slices`.execute(db)
+    },
     sweep: async () => {
       for (const [key, until] of refusedUntil) if (until <= performance.now()) refusedUntil.delete(key)
-      await sql`delete from rate_limit_slices where expires_at < now()`.execute(db)
+      // Past those that another process sweeps, or counts, at this moment: no two of them ever wait for each other.
+      await sql`delete from rate_limit_slices where (key, slice) in (
+        select key, slice from rate_limit_slices where expires_at < now() for update skip locked)`.execute(db)
     },
   }
 }

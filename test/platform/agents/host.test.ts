@@ -67,7 +67,7 @@ describe('the agents of a node', () => {
   test('a row without a process is removed by the beat: it would keep the revision from ever starting again', async () => {
     const host = createHost(db, { runtime: createFakeRuntime().runtime, builds })
     const row = { id: crypto.randomUUID(), deployment_id: deploymentId, revision_id: active.id, node_id: 'a', state: 'starting' as const }
-    await db.insertInto('agents').values({ ...row, host: null, port: null, pid: null, process_started_at: null }).execute()
+    await db.insertInto('agents').values({ ...row, host: null, port: null, reference: null }).execute()
     await host.beat()
     expect(await agentsOf(db, deploymentId)).toEqual([])
   })
@@ -92,7 +92,7 @@ describe('the agents of a node', () => {
     await createHost(db, { runtime, builds, nodeId: 'b' }).clearStrays()
     expect([strays, (await agentsOf(db, deploymentId)).length]).toEqual([[], 1])
     await createHost(db, { runtime, builds }).clearStrays()
-    expect([strays, await agentsOf(db, deploymentId)]).toEqual([[{ pid: 4000, processStartedAt: 'then' }], []])
+    expect([strays, await agentsOf(db, deploymentId)]).toEqual([['fake:4000'], []])
   })
 })
 

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { openCredentials } from '../../../src/platform/bulk-export/destinations.ts'
+import { CLUSTERED } from '../cluster-support/topology.ts'
 import { createWorkspace, startTestDatabase, type TestDatabase } from '../support/database.ts'
 import { ACCESS_KEY, type BucketServer, startBucketServer } from './support/bucket-server.ts'
 import { BASE, createExportWorld, type ExportWorld, type ExportWorldOptions, secretBox } from './support/world.ts'
@@ -208,7 +209,8 @@ describe('a destination', () => {
     expect(tokens).toEqual(['the-token', 'the-token'])
   })
 
-  it.each(['self_hosted', 'any'] as const)(
+  // The environment is that of this process.
+  it.skipIf(CLUSTERED).each(['self_hosted', 'any'] as const)(
     'uses the environment where the offering is %s and credentials are left out',
     async (offering) => {
       const world = await makeWorld({ offering })

@@ -48,9 +48,8 @@ async function addLargeRun(world: ExportWorld, bytes: number, fields: readonly s
   const piece = String.raw`a \"b\" \\ \u0001 ä \ud83d\ude00, "`.slice(0, -1)
   for (const field of fields) {
     const times = Math.floor((bytes - 40) / Buffer.byteLength(piece))
-    await sql`update runs set ${sql.ref(field)} = '{"of": "' || ${field}::text || '", "text": "' || repeat(${piece}::text, ${times}::int) || '"}' where id = ${id}`.execute(
-      database.db,
-    )
+    const value = sql`'{"of": "' || ${field}::text || '", "text": "' || repeat(${piece}::text, ${times}::int) || '"}'`
+    await sql`update runs set ${sql.ref(field)} = ${value} where id = ${id}`.execute(database.db)
   }
   return id
 }

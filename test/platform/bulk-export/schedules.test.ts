@@ -133,10 +133,14 @@ describe('a schedule', () => {
     const schedule = await world.createExport({ start_time: start.toISOString(), end_time: undefined, interval_hours: 1 })
     await world.startWorkers()
     await expect
-      .poll(async () => (await spawned(world, schedule.id)).filter(({ status }) => status === 'COMPLETED').length, {
-        timeout: 30_000,
-      })
-      .toBeGreaterThanOrEqual(2)
+      .poll(
+        async () => {
+          const all = await spawned(world, schedule.id)
+          return all.length >= 2 && all.every(({ status }) => status === 'COMPLETED')
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(true)
     const runs = (await world.ask('GET', `${BASE}/runs?source_bulk_export_id=${schedule.id}`)).body as { rows_exported: number }[]
     expect(runs.slice(0, 2).map((run) => run.rows_exported)).toEqual([2, 2])
   })

@@ -7,9 +7,9 @@ export interface GitServer {
   close(): Promise<void>
 }
 
-/** A private git server: git's own `http-backend` behind a check of the token. */
-export async function serveGit({ root, token }: { root: string; token: string }): Promise<GitServer> {
-  const wanted = `Basic ${Buffer.from(`x-access-token:${token}`).toString('base64')}`
+/** A git server: git's own `http-backend`; with a token a private one, behind a check of it. */
+export async function serveGit({ root, token }: { root: string; token?: string }): Promise<GitServer> {
+  const wanted = token === undefined ? undefined : `Basic ${Buffer.from(`x-access-token:${token}`).toString('base64')}`
   const server = createServer((request, response) => {
     if (request.headers.authorization === wanted) serve(request, response, root)
     else response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end()

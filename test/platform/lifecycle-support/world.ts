@@ -12,8 +12,15 @@ import { deployNext } from '../../../src/platform/control-plane/lifecycle/deploy
 import { reclaimRevisions } from '../../../src/platform/control-plane/lifecycle/lease.ts'
 import { provisionNext } from '../../../src/platform/control-plane/lifecycle/provision.ts'
 import type { Hands } from '../../../src/platform/control-plane/lifecycle/work.ts'
-import { PROCESSES_ONLY } from '../../../src/platform/control-plane/runtimes/availability.ts'
-import { type AgentProcess, type ProcessExit, type Runtime, StartFailure } from '../../../src/platform/control-plane/runtimes/runtime.ts'
+import { availabilityOf } from '../../../src/platform/control-plane/runtimes/availability.ts'
+import { createNoRuntime } from '../../../src/platform/control-plane/runtimes/no-runtime.ts'
+import {
+  type AgentProcess,
+  type BuildStart,
+  type ProcessExit,
+  type Runtime,
+  StartFailure,
+} from '../../../src/platform/control-plane/runtimes/runtime.ts'
 import { BuildFailure, type BuildRequest, type BuiltAgent } from '../../../src/platform/control-plane/sources/build.ts'
 import type { BuildEffects } from '../../../src/platform/control-plane/sources/source.ts'
 import { connectDatabase } from '../../../src/platform/database/connect.ts'
@@ -96,13 +103,32 @@ export async function startFakePlatform({ outside, url, nodeId, builds }: FakePl
       },
       () => new BuildFailure('npm ci exited with code 1'),
     )
-  const runtime: Runtime = {
+  const runtime: Runtime<BuildStart> = {
+    unavailable: async () => null,
     start: ({ revisionId }, { signal }) =>
-      begin('start', signal, () => fakeProcess(living, revisionId), () => new StartFailure('it exited with code 1')),
-    killStray: async () => false,
+      begin(
+        'start',
+        signal,
+        () => fakeProcess(living, revisionId),
+        () => new StartFailure('it exited with code 1'),
+      ),
+    endStray: async () => false,
+    list: async () => [],
   }
-  const host = createAgentHost({ db, runtime, secretBox, nodeId, builds, log: SILENT })
-  const options = { db, secretBox, log: SILENT, nodeId, builds, npmCache: builds, limitMs: 60_000, build, tokenFor: () => undefined, hands }
+  const runtimes = { git_host: runtime, external_docker: createNoRuntime('there is no container host') }
+  const host = createAgentHost({ db, runtimes, secretBox, nodeId, builds, log: SILENT })
+  const options = {
+    db,
+    secretBox,
+    log: SILENT,
+    nodeId,
+    builds,
+    npmCache: builds,
+    limitMs: 60_000,
+    build,
+    tokenFor: () => undefined,
+    hands,
+  }
   const supervisor = createSupervisor({
     db,
     host,
@@ -133,11 +159,9 @@ export async function startFakePlatform({ outside, url, nodeId, builds }: FakePl
     pending,
     living,
     rounds: {
-      provision: round(() => provisionNext(db, PROCESSES_ONLY)),
+      provision: round(() => provisionNext(db, availabilityOf(runtimes))),
       build: round(() => buildNext(options)),
-      deploy: round(() =>
-        deployNext({ db, host, log: SILENT, nodeId, limitMs: 60_000, hands, onSwap: async () => undefined }),
-      ),
+      deploy: round(() => deployNext({ db, host, log: SILENT, nodeId, limitMs: 60_000, hands, onSwap: async () => undefined })),
       supervise: round(() => supervisor.round()),
       retire: round(() => retirement.round()),
       delete: round(() => removeDeleted({ db, builds, log: SILENT })),
@@ -181,10 +205,8 @@ function fakeProcess(living: Map<string, FakeProcess>, revisionId: string): Agen
   }
   living.set(id, { revisionId, die: () => end({ code: null, signal: 'SIGSEGV' }) })
   return {
-    id,
     address: { host: '127.0.0.1', port: 1024 + (living.size % 60_000) },
-    pid: 2 ** 30,
-    processStartedAt: id,
+    reference: `fake:${id}`,
     exited,
     stop: async () => end({ code: 0, signal: null }),
   }

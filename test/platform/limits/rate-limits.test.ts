@@ -177,7 +177,7 @@ describe('over HTTP', () => {
 
   test('a counter that is away lets requests through, and is counted and told, not at every one', async () => {
     const app = new Hono()
-    const limiter = createRateLimiter({ region: 'us', counter: { take: () => Promise.reject(new Error('away')) } })
+    const limiter = createRateLimiter({ region: 'us', counter: { take: () => Promise.reject(new Error('away')), clear: async () => {} } })
     const lines: string[] = []
     const [metrics, log] = [createRateLimitMetrics(), pino({}, { write: (line: string) => void lines.push(line) })]
     app.use(rateLimits({ limiter, clientAddress: createClientAddress([]), metrics, log })).get('/', (c) => c.text('in'))

@@ -9,6 +9,7 @@ import { describeApi } from '../../../src/platform/http/openapi.ts'
 import type { Log } from '../../../src/platform/log.ts'
 import { createSecretBox, type SecretBox } from '../../../src/platform/secrets.ts'
 import { createAuthenticate } from '../../../src/platform/workspaces/authenticate.ts'
+import { askCluster, CLUSTERED, clusterOn } from '../cluster-support/topology.ts'
 import { SILENT } from './database.ts'
 import { readDescription } from './description.ts'
 
@@ -52,7 +53,7 @@ export function createControlPlane({
   dialect?: Dialect
   log?: Log
 }): TestControlPlane {
-  const secretBox = createSecretBox(Buffer.alloc(32, 7))
+  const secretBox = createSecretBox(SECRET_KEY)
   const routes = controlPlaneRoutes({ db, secretBox, offering })
   const authenticate = createAuthenticate(db)
   const document = describeApi(routes, dialect)
@@ -67,11 +68,12 @@ export function createControlPlane({
   })
   const ask = async ({ method = 'GET', path, key, headers = {}, body, raw }: Ask): Promise<Seen> => {
     const content = raw ?? (body === undefined ? null : JSON.stringify(body))
-    const response = await app.request(path, {
+    const init = {
       method,
       headers: { ...(key === undefined ? {} : { 'X-Api-Key': key }), 'Content-Type': 'application/json', ...headers },
       ...(content === null ? {} : { body: content }),
-    })
+    }
+    const response = CLUSTERED ? await askCluster(await addressOf(db, { offering, dialect }), path, init) : await app.request(path, init)
     const text = await response.text()
     const seen = { status: response.status, headers: response.headers, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
     const pathOnly = new URL(path, 'http://localhost').pathname
@@ -83,6 +85,20 @@ export function createControlPlane({
     return seen
   }
   return { app, secretBox, ask, as: (key) => (request) => ask({ ...request, key }) }
+}
+
+const SECRET_KEY = Buffer.alloc(32, 7)
+
+/** The cluster that answers instead of the application in this process. Its queue processes leave the revisions of these tests alone. */
+async function addressOf(db: Database, { offering, dialect }: { offering: Offering; dialect: Dialect }): Promise<string> {
+  const { cluster } = await clusterOn(db, {
+    secretKey: SECRET_KEY.toString('base64'),
+    args: ['--offering', offering, '--dialect', dialect],
+    environment: { PLATFORM_PUBLIC_URL: 'http://localhost' },
+    settings: { builds: 0, starts: 0 },
+    killed: ['api', 'queue'],
+  })
+  return cluster.url
 }
 
 function isUnknownPath({ status, body }: { status: number; body: unknown }): boolean {

@@ -7,6 +7,7 @@ import { connectDatabase } from '../../../src/platform/database/connect.ts'
 import { startEmbeddedDatabase } from '../../../src/platform/database/embedded.ts'
 import type { Database } from '../../../src/platform/database/schema.ts'
 import { hashApiKey } from '../../../src/platform/workspaces/authenticate.ts'
+import { registerDatabase } from '../cluster-support/registry.ts'
 
 export const SILENT = pino({ level: 'silent' })
 
@@ -24,11 +25,13 @@ export async function startTestDatabase(): Promise<TestDatabase> {
   const directory = path.join(root, 'database')
   const server = await startEmbeddedDatabase({ directory, log: SILENT })
   const db = await connectDatabase({ url: server.url, log: SILENT })
+  const endClusters = registerDatabase({ db, url: server.url })
   return {
     db,
     url: server.url,
     directory: root,
     stop: async () => {
+      await endClusters()
       await db.destroy()
       await server.stop()
       await rm(root, { recursive: true, force: true })

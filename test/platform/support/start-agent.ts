@@ -7,5 +7,5 @@ const running = await createProcessRuntime().start(
   { revisionId: 'orphan', agent, env: {} },
   { log: { write: () => undefined }, signal: new AbortController().signal, timeoutMs: 30_000 },
 )
-process.stdout.write(`${JSON.stringify({ pid: running.pid, port: running.address.port, processStartedAt: running.processStartedAt })}\n`)
+process.stdout.write(`${JSON.stringify({ reference: running.reference })}\n`)
 setInterval(() => undefined, 1000)

@@ -26,10 +26,10 @@ export interface BuildOptions {
   readonly limitMs: number
   readonly build: Build
   readonly tokenFor: (repoUrl: string) => string | undefined
+  readonly nodeId: string
 }
 
 export interface BuildWorkerOptions extends BuildOptions {
-  readonly nodeId: string
   readonly hands: Hands
 }
 
@@ -58,7 +58,7 @@ async function workOn(claim: Claim, options: BuildWorkerOptions): Promise<Settle
     return {
       to: 'AWAITING_DEPLOY',
       reason: `built from commit ${built.commitSha}`,
-      set: { built: JSON.stringify(built), repo_commit_sha: built.commitSha },
+      set: { built: JSON.stringify(built), built_on: options.nodeId, repo_commit_sha: built.commitSha },
     }
   } catch (error) {
     const settlement = settlementOf(claim, error, describeBuildError)
@@ -82,7 +82,8 @@ export async function buildAgain(
   try {
     lines.write('WARNING', 'What was built is gone from this machine: building it again')
     const built = await run(AbortSignal.any([signal, AbortSignal.timeout(options.limitMs)]))
-    await options.db.updateTable('revisions').set({ built: JSON.stringify(built) }).where('id', '=', revision.id).execute()
+    const set = { built: JSON.stringify(built), built_on: options.nodeId }
+    await options.db.updateTable('revisions').set(set).where('id', '=', revision.id).execute()
     return built
   } catch (error) {
     lines.write('ERROR', describeBuildError(error))

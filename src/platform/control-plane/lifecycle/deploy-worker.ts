@@ -1,8 +1,9 @@
 import { access } from 'node:fs/promises'
+import path from 'node:path'
 import { AGENT_SILENT_MS, type AgentHost, type HostedAgent, makeServing } from '../../agents/host.ts'
 import type { Database, RevisionRow } from '../../database/schema.ts'
 import type { Log } from '../../log.ts'
-import { StartFailure } from '../runtimes/runtime.ts'
+import { FETCH_LIMIT_MS, StartFailure } from '../runtimes/runtime.ts'
 import { type Claim, claimRevision, MAX_LOSSES } from './lease.ts'
 import { INTERRUPTION, type Settlement, settlementOf, settleStubbornly } from './settle.ts'
 import { type Hands, hold } from './work.ts'
@@ -12,6 +13,8 @@ export interface DeployWorkerOptions {
   readonly host: AgentHost
   readonly log: Log
   readonly nodeId: string
+  /** The folder of this node's builds; absent: any folder will do. */
+  readonly builds?: string
   readonly limitMs: number
   readonly hands: Hands
   /** Called after the swap is committed, before the revision before is drained. */
@@ -43,17 +46,19 @@ async function startAgent(claim: Claim, options: DeployWorkerOptions): Promise<{
   try {
     const deployment = await db.selectFrom('deployments').selectAll().where('id', '=', claim.deployment_id).executeTakeFirst()
     if (deployment === undefined) return null
-    if (!(await isBuilt(claim))) return withoutBuild(claim)
+    if (!(await isReady(claim, options.builds))) return withoutBuild(claim, options.nodeId)
+    const fetchLimitMs = claim.source === 'external_docker' ? FETCH_LIMIT_MS : 0
     const work = async (signal: AbortSignal) => {
       launched = await host.launch({ deployment, revision: claim, signal, timeoutMs: limitMs })
       return launched
     }
     // The host's own limit comes first and says more.
-    return { agent: await hold(db, { claim, limitMs: limitMs + AGENT_SILENT_MS, hands, work }) }
+    return { agent: await hold(db, { claim, limitMs: limitMs + fetchLimitMs + AGENT_SILENT_MS, hands, work }) }
   } catch (error) {
     // It may have come up in the very moment in which the work was stopped.
     if (launched !== undefined) await host.end(launched, { graceMs: 0 })
-    if (!(error instanceof StartFailure)) log.info({ revisionId: claim.id, error: (error as Error).message }, 'a deploy did not finish')
+    if (!(error instanceof StartFailure))
+      log.info({ revisionId: claim.id, error: (error as Error).message }, 'a deploy did not finish')
     return settlementOf(claim, error, describeDeployError)
   }
 }
@@ -91,23 +96,30 @@ async function isServing(db: Database, agent: HostedAgent): Promise<boolean> {
   return row?.state === 'serving'
 }
 
-/** Whether what was built for the revision is still on the disk. */
-export async function isBuilt({ built }: Pick<RevisionRow, 'built'>): Promise<boolean> {
+/** Whether there is something to start here: an image's name, or what was built, which must still be on this node's disk. */
+export async function isReady({ source, built }: Pick<RevisionRow, 'source' | 'built'>, builds?: string): Promise<boolean> {
+  if (source === 'external_docker') return true
   if (built === null) return false
+  // The folder of another node of this machine is that node's: it sweeps it, and may be on it again in a moment.
+  if (builds !== undefined && !built.directory.startsWith(builds + path.sep)) return false
   return access(built.directory).then(
     () => true,
     () => false,
   )
 }
 
-/** Back to the build, and counted: a disk that loses every build must not go on for ever. */
-function withoutBuild(claim: Claim): Settlement {
-  const losses = claim.losses + 1
-  if (claim.source !== 'git_host' || losses > MAX_LOSSES) {
+/** Back to the build. Counted when this node should have it: a disk that loses every build must not go on for ever. */
+function withoutBuild(claim: Claim, nodeId: string): Settlement {
+  const losses = claim.losses + (claim.built_on === null || claim.built_on === nodeId ? 1 : 0)
+  if (losses > MAX_LOSSES) {
     const reason = 'what was built for this revision is gone from this machine: make a new revision'
     return { to: 'DEPLOY_FAILED', reason, set: { losses } }
   }
-  return { to: 'AWAITING_BUILD', reason: 'what was built for it is gone: it is built again', set: { losses, built: null } }
+  return {
+    to: 'AWAITING_BUILD',
+    reason: 'what was built for it is gone: it is built again',
+    set: { losses, built: null, built_on: null },
+  }
 }
 
 function describeDeployError(error: unknown): string {

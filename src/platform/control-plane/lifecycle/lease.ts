@@ -17,7 +17,8 @@ export const MAX_LOSSES = 3
 export type Claim = RevisionRow & { readonly lease_token: string }
 
 /**
- * Takes the oldest revision that waits in `from` and moves it to `to` under a lease. Other workers pass over it.
+ * Takes the oldest revision that waits in `from` and moves it to `to` under a lease. Other workers pass over it. What is to be started is
+ * left to the node that has built it, while that node is there.
  * Returns null when nothing waits.
  */
 export async function claimRevision(
@@ -31,6 +32,7 @@ export async function claimRevision(
       .select(['revisions.id', 'revisions.source', 'revisions.status'])
       .where('revisions.status', '=', from)
       .where('deployments.status', '!=', 'AWAITING_DELETE')
+      .where(from === 'AWAITING_DEPLOY' ? isNotElsewhere(owner) : sql<boolean>`true`)
       .orderBy('revisions.number')
       .limit(1)
       .forUpdate('revisions')
@@ -42,6 +44,12 @@ export async function claimRevision(
     const claimed = await transition(trx, { revision: waiting, to, reason: 'a worker took it', set })
     return { ...claimed, lease_token: token }
   })
+}
+
+/** True for revisions whose build lies on this node's disk, or on that of a node that is gone, or who knows where. */
+export function isNotElsewhere(nodeId: string) {
+  return sql<boolean>`(revisions.built_on is null or revisions.built_on = ${nodeId}
+    or not exists (select 1 from nodes where nodes.id = revisions.built_on and nodes.role <> 'api'))`
 }
 
 /** What a heartbeat learnt: go on, stop because a user asked, or stop because the lease is another's. */

@@ -10,6 +10,11 @@ import { transition } from './transition.ts'
  * @returns whether there was one.
  */
 export async function provisionNext(db: Database, availability: RuntimeAvailability): Promise<boolean> {
+  // Asked before any lock is held: an answer may take seconds.
+  const sources = await db.selectFrom('revisions').select('source').distinct().where('status', '=', 'CREATING').execute()
+  const answers = await Promise.all(sources.map(async ({ source }) => [source, await availability(source)] as const))
+  if (answers.length === 0) return false
+  const unavailabilities = new Map(answers)
   return db.transaction().execute(async (trx) => {
     // Deployment first, revision second: the order in which every writer takes its locks.
     const found = await trx
@@ -17,6 +22,7 @@ export async function provisionNext(db: Database, availability: RuntimeAvailabil
       .innerJoin('revisions', 'revisions.deployment_id', 'deployments.id')
       .select(['deployments.id as deploymentId', 'revisions.id as revisionId'])
       .where('revisions.status', '=', 'CREATING')
+      .where('revisions.source', 'in', [...unavailabilities.keys()])
       .where('deployments.status', '!=', 'AWAITING_DELETE')
       .orderBy('revisions.number')
       .limit(1)
@@ -32,7 +38,7 @@ export async function provisionNext(db: Database, availability: RuntimeAvailabil
       .executeTakeFirstOrThrow()
     // Another process moved it between the look and the lock.
     if (revision.status !== 'CREATING') return true
-    const unavailable = availability[revision.source]
+    const unavailable = unavailabilities.get(revision.source) ?? null
     if (unavailable !== null) {
       await transition(trx, { revision, to: 'CREATE_FAILED', reason: unavailable })
     } else {

@@ -195,12 +195,19 @@ export async function runCommand({ name, command, directory, env }: Command, eff
   if (!result.ok) throw failed(name, result)
 }
 
-/** A command's end as the build's: what it was, how it ended, its last telling line. */
+/** A command's end as the build's: what it was, how it ended, and its line that tells the most. */
 export function failed(what: string, result: StepResult): BuildFailure {
   if (isDiskFull(result)) return diskFull()
   if (result.exit.code === 127 && what.startsWith('npm')) return new BuildFailure('There is no npm on this machine: the platform needs it to build.')
-  const last = result.tail.findLast((line) => /error/i.test(line)) ?? result.tail.at(-1)
-  return new BuildFailure(`${what} ${describeExit(result.exit)}${last === undefined ? '' : `: ${last.slice(0, 300)}`}`)
+  const telling = reasonOfNpm(result.tail) ?? result.tail.findLast((line) => /error/i.test(line)) ?? result.tail.at(-1)
+  return new BuildFailure(`${what} ${describeExit(result.exit)}${telling === undefined ? '' : `: ${telling.slice(0, 300)}`}`)
+}
+
+/** npm says after the code what was wrong; advice and the place of a debug log follow. Undefined when npm did not fail by itself. */
+function reasonOfNpm(tail: readonly string[]): string | undefined {
+  const code = tail.findLastIndex((line) => /^npm (error|ERR!) code E/.test(line))
+  if (code === -1) return undefined
+  return tail.slice(code + 1).find((line) => !/^npm (error|ERR!) (syscall|path|dest|errno|network)\b/.test(line))
 }
 
 async function isFile(file: string): Promise<boolean> {

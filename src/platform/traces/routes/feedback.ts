@@ -23,6 +23,7 @@ export function feedbackRoutes(db: Database): Route[] {
         body: feedbackCreateSchema,
         answers: {
           200: { description: 'The feedback.', schema: feedbackSchema },
+          404: { description: 'The workspace has no tracing project of that id.' },
           409: { description: 'The id is that of feedback on another run.' },
         },
       },

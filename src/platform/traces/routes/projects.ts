@@ -118,11 +118,11 @@ export function projectRoutes(db: Database): Route[] {
         operationId: 'delete_session',
         summary: 'Delete a tracing project with its runs.',
         params: projectPath,
-        answers: { 202: { description: 'It is gone.' }, 404: NOT_FOUND },
+        answers: { 200: { description: 'It is gone.' }, 404: NOT_FOUND },
       },
       async ({ params, caller }) => {
         await deleteProject(db, { workspaceId: caller.workspaceId, projectId: params.session_id })
-        return { status: 202, body: { message: `Session ${params.session_id} deleted` } }
+        return { status: 200, body: { message: `Session ${params.session_id} deleted` } }
       },
     ),
     defineRoute(

@@ -278,7 +278,7 @@ describe('deletion', () => {
     const folder = path.join(builds, id)
     mkdirSync(folder)
     const agent = { id: randomUUID(), deployment_id: deploymentId, revision_id: id, node_id: 'a', state: 'serving' as const }
-    await db.insertInto('agents').values({ ...agent, host: null, port: null, pid: null, process_started_at: null }).execute()
+    await db.insertInto('agents').values({ ...agent, host: null, port: null, reference: null }).execute()
     await awaitDeletion()
     await round()
     expect(await statusOf(db, waits)).toMatchObject({ status: 'INTERRUPTED', message: 'the deployment is being deleted' })

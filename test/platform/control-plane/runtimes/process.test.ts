@@ -75,12 +75,18 @@ export const graph = new StateGraph(MessagesAnnotation)
   .addEdge('__start__', 'node').addEdge('node', '__end__').compile()
 `
 
+const identityOf = (reference: string) => {
+  const [, pid, startedAt] = reference.split(':')
+  return { pid: Number(pid), startedAt }
+}
+
 describe('a healthy agent', () => {
   test('answers on a port of this machine only, tells its versions, streams both modes, and keeps threads', async () => {
     const { started, log } = start()
     const agent = await started
     expect(agent.address.host).toBe('127.0.0.1')
-    expect(agent.processStartedAt).toBe(await processStartedAt(agent.pid))
+    const { pid, startedAt } = identityOf(agent.reference)
+    expect(startedAt).toBe(await processStartedAt(pid))
     const info = await fetch(`http://127.0.0.1:${agent.address.port}/info`)
     expect(await info.json()).toMatchObject({ version: '1.5.1', langgraph_js_version: '1.4.18' })
     const stream = await post(agent, '/runs/stream', { ...ask('hello'), stream_mode: ['updates', 'messages'] })
@@ -267,7 +273,8 @@ describe('when the platform dies', () => {
     const agent = { ...echo, graphs: { agent: graph }, stateDirectory }
     const platform = spawn(process.execPath, [script, JSON.stringify(agent)], { stdio: ['ignore', 'pipe', 'inherit'] })
     const line = await new Promise<string>((resolve) => platform.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())))
-    return { platform, ...(JSON.parse(line) as { pid: number; port: number; processStartedAt: string }) }
+    const { reference } = JSON.parse(line) as { reference: string }
+    return { platform, ...identityOf(reference) }
   }
 
   test('by kill -9, the agent ends by itself', async () => {
@@ -294,12 +301,13 @@ describe('when the platform dies', () => {
 
   test('a leftover is killed only if it is that very process', async () => {
     const agent = await start().started
-    const { pid, processStartedAt: startedAt } = agent
-    expect(await runtime.killStray({ pid, processStartedAt: 'another' })).toBe(false)
-    expect(await runtime.killStray({ pid: 2 ** 22 - 1, processStartedAt: startedAt })).toBe(false)
+    const { pid, startedAt } = identityOf(agent.reference)
+    expect(await runtime.endStray(`process:${pid}:another`)).toBe(false)
+    expect(await runtime.endStray(`process:${2 ** 22 - 1}:${startedAt}`)).toBe(false)
+    expect(await runtime.endStray(`docker:${pid}`)).toBe(false)
     expect((await fetch(`http://127.0.0.1:${agent.address.port}/ok`)).status).toBe(200)
-    expect(await runtime.killStray({ pid, processStartedAt: startedAt })).toBe(true)
+    expect(await runtime.endStray(agent.reference)).toBe(true)
     await agent.exited
-    expect(await runtime.killStray({ pid, processStartedAt: startedAt })).toBe(false)
+    expect(await runtime.endStray(agent.reference)).toBe(false)
   })
 })

@@ -1,0 +1,340 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { inRoot } from '../scripts/root.ts'
+import type { Deployment } from '../src/contract/deployment.ts'
+import { insertExport } from '../src/platform/bulk-export/new-export.ts'
+import { connectDatabase } from '../src/platform/database/connect.ts'
+import { startEmbeddedDatabase } from '../src/platform/database/embedded.ts'
+import type { Database } from '../src/platform/database/schema.ts'
+import { createLog } from '../src/platform/log.ts'
+import { createSecretBox } from '../src/platform/secrets.ts'
+import { createEchoRepository, median, seconds, writeResults } from './platform-process.ts'
+
+/**
+ * What more processes on one PostgreSQL server bring: throughput of an export with 1, 2 and 4 `queue` processes, and how long it takes after
+ * a kill -9 of the one that has the work in hand until another has taken it up. `node bench/scale.ts [thousands of runs] [kills]`.
+ */
+
+const ROWS = Number(process.argv[2] ?? 100) * 1000
+const KILLS = Number(process.argv[3] ?? 5)
+const PROCESSES = [1, 2, 4]
+const DAYS = 8
+const KEY = 'bench-key-0123456789abcdef'
+const SECRET_KEY = Buffer.alloc(32, 1)
+const log = createLog('error')
+let known: Place | undefined
+const processes = new Set<ChildProcess>()
+
+if (process.env['BENCH_BUCKET'] === '1') serveBucket()
+else await main()
+
+interface Bench {
+  readonly db: Database
+  readonly url: string
+  readonly folder: string
+  readonly port: number
+}
+
+interface Node {
+  readonly url: string
+  readonly id: string
+  end(signal: NodeJS.Signals): Promise<void>
+}
+
+async function main(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-scale-'))
+  const server = await startEmbeddedDatabase({ directory: join(folder, 'database'), log })
+  const bucket = fork(import.meta.filename, { env: { ...process.env, BENCH_BUCKET: '1' }, execArgv: [] })
+  const port = await new Promise<number>((resolve) => void bucket.once('message', (message) => resolve(Number(message))))
+  const db = await connectDatabase({ url: server.url, log })
+  const bench = { db, url: server.url, folder, port }
+  try {
+    const throughput = await measureThroughput(bench)
+    const takeover = await measureTakeover(bench)
+    writeResults('scale', { rows: ROWS, days: DAYS, throughput, takeover })
+  } finally {
+    for (const child of processes) child.kill('SIGKILL')
+    await db.destroy()
+    bucket.kill()
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function measureThroughput(bench: Bench) {
+  const place = await fill(bench.db)
+  console.log(`export of ${ROWS} runs in ${DAYS} days, ${PROCESSES.join(', ')} queue processes on one PostgreSQL\n`)
+  console.log('processes    seconds     rows/s   to one')
+  const results: { processes: number; seconds: number; rowsPerSecond: number; toOne: number }[] = []
+  for (const processes of PROCESSES) {
+    const nodes = await Promise.all(
+      Array.from({ length: processes }, (_, index) => startNode(bench, { role: 'queue', name: `export-${index}` })),
+    )
+    // The first reads from the disk what the others find in memory.
+    if (results.length === 0) await exportOnce(bench, place)
+    const runs = [await exportOnce(bench, place), await exportOnce(bench, place), await exportOnce(bench, place)]
+    await Promise.all(nodes.map((node) => node.end('SIGTERM')))
+    const took = median(runs)
+    const result = { processes, seconds: took, rowsPerSecond: ROWS / took, toOne: (results[0]?.seconds ?? took) / took }
+    results.push(result)
+    console.log(
+      `${String(processes).padEnd(9)} ${took.toFixed(2).padStart(10)} ${(ROWS / took).toFixed(0).padStart(10)} ${result.toOne.toFixed(2).padStart(8)}`,
+    )
+  }
+  return results
+}
+
+async function measureTakeover(bench: Bench) {
+  const repository = createEchoRepository(bench.folder)
+  const api = await startNode(bench, { role: 'api', name: 'api' })
+  const nodes = [await startNode(bench, { role: 'queue', name: 'a' }), await startNode(bench, { role: 'queue', name: 'b' })]
+  const place = await placeOf(bench.db)
+  const ask = async <T>(path: string, body?: unknown) => {
+    const init = {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'X-Api-Key': KEY, 'Content-Type': 'application/json' },
+    }
+    const response = await fetch(api.url + path, { ...init, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return (await response.json()) as T
+  }
+  const deployment = await ask<Deployment>('/v2/deployments', {
+    name: 'taken-over',
+    source: 'git_host',
+    source_config: { repo_url: repository.url, build_on_push: false },
+    source_revision_config: { repo_ref: 'main' },
+    secrets: [],
+  })
+  const agent = `${new URL(deployment.url ?? '').pathname}/ok`
+  const answers = () =>
+    ask(agent).then(
+      () => true,
+      () => false,
+    )
+  await until(answers)
+  const kills: { exportMs: number; agentMs: number | null }[] = []
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    // A node judges others only after it has been there for a while itself.
+    await new Promise((resolve) => setTimeout(resolve, 12_000))
+    await until(answers)
+    const exportId = await makeExport(bench, place)
+    const holder = async () =>
+      (
+        await bench.db
+          .selectFrom('bulk_export_runs')
+          .select('lease_owner')
+          .where('export_id', '=', exportId)
+          .where('status', '=', 'RUNNING')
+          .execute()
+      ).map((row) => row.lease_owner)
+    await until(async () => (await holder()).length > 0)
+    const [victimId] = await holder()
+    const victim = nodes.findIndex((node) => node.id === victimId)
+    const other = nodes[1 - victim]
+    const hosted = await bench.db.selectFrom('agents').select('node_id').where('state', '=', 'serving').executeTakeFirst()
+    const held = await bench.db
+      .selectFrom('bulk_export_runs')
+      .select('id')
+      .where('export_id', '=', exportId)
+      .where('lease_owner', '=', victimId ?? '')
+      .executeTakeFirstOrThrow()
+    const killedAt = performance.now()
+    await nodes[victim]?.end('SIGKILL')
+    await until(async () => {
+      const run = await bench.db
+        .selectFrom('bulk_export_runs')
+        .select(['lease_owner', 'status'])
+        .where('id', '=', held.id)
+        .executeTakeFirstOrThrow()
+      return run.lease_owner === other?.id || run.status === 'COMPLETED'
+    })
+    const exportMs = performance.now() - killedAt
+    let agentMs: number | null = null
+    if (hosted?.node_id === victimId) {
+      await until(answers)
+      agentMs = performance.now() - killedAt
+    }
+    kills.push({ exportMs, agentMs })
+    nodes[victim] = await startNode(bench, { role: 'queue', name: `again-${kill}` })
+    await untilEnded(bench, exportId)
+  }
+  for (const node of [...nodes, api]) await node.end('SIGTERM')
+  const exportMs = median(kills.map((kill) => kill.exportMs))
+  const agents = kills.flatMap((kill) => (kill.agentMs === null ? [] : [kill.agentMs]))
+  const agentMs = agents.length === 0 ? null : median(agents)
+  console.log(`\nkill -9 of a queue process, until another has its work; median of ${KILLS}\n`)
+  console.log(`${'export run taken up'.padEnd(36)}${seconds(exportMs)}`)
+  if (agentMs !== null) console.log(`${`agent built and serving (${agents.length} times)`.padEnd(36)}${seconds(agentMs)}`)
+  return { kills, exportMs, agentMs }
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+async function startNode({ url, folder }: Bench, { role, name }: { role: string; name: string }): Promise<Node> {
+  const data = join(folder, `${name}-${randomUUID().slice(0, 8)}`)
+  const args = [
+    'src/platform/main.ts',
+    '--port',
+    '0',
+    '--role',
+    role,
+    '--data-dir',
+    data,
+    '--database-url',
+    url,
+    '--api-key',
+    KEY,
+    '--json',
+  ]
+  const env = { ...process.env, PLATFORM_LOG_LEVEL: 'error', PLATFORM_SECRET_KEY: SECRET_KEY.toString('base64') }
+  const child: ChildProcess = spawn(process.execPath, args, { cwd: inRoot(), stdio: ['ignore', 'pipe', 'inherit'], env })
+  processes.add(child)
+  child.once('exit', () => processes.delete(child))
+  const line = await new Promise<string>((resolve, reject) => {
+    child.stdout?.once('data', (chunk: Buffer) => resolve(chunk.toString()))
+    child.once('exit', () => reject(new Error('a node did not start')))
+  })
+  return {
+    url: (JSON.parse(line) as { url: string }).url,
+    id: readFileSync(join(data, 'node-id'), 'utf8').trim(),
+    end: async (signal) => {
+      const exited = new Promise((resolve) => child.once('exit', resolve))
+      child.kill(signal)
+      await exited
+    },
+  }
+}
+
+interface Place {
+  readonly workspaceId: string
+  readonly projectId: string
+  readonly destinationId: string
+}
+
+async function placeOf(db: Database): Promise<Place> {
+  return (known ??= await fill(db))
+}
+
+/** Runs with about two kilobytes of text each, on several days. */
+async function fill(db: Database): Promise<Place> {
+  const place = { workspaceId: randomUUID(), projectId: randomUUID(), destinationId: randomUUID() }
+  const { workspaceId, projectId } = place
+  await sql`insert into workspaces (id, name, plan) values (${workspaceId}, 'bench', 'enterprise')`.execute(db)
+  await sql`insert into tracing_projects (id, workspace_id, name) values (${projectId}, ${workspaceId}, 'bench')`.execute(db)
+  for (let from = 0; from < ROWS; from += 20_000) {
+    await sql`
+      insert into runs (workspace_id, id, session_id, trace_id, dotted_order, name, run_type, start_time, end_time, inputs, outputs, extra, events,
+        posted, patched)
+      select ${workspaceId}::uuid, id, ${projectId}::uuid, id, '20260801T000000000000Z' || id, 'ChatModel', 'llm', at, at + interval '1.5 s',
+        '{"messages": [{"role": "user", "content": "' || words || '"}]}', '{"content": "' || left(words, 600) || '"}', '{"metadata": {}}', '[]', true, true
+      from (
+        select gen_random_uuid() as id, '2026-08-01T00:00:00Z'::timestamptz + interval '1 day' * (n::float8 * ${DAYS}::int / ${ROWS}::int) as at,
+          (select left(string_agg((array['the','agent','answers','with','a','tool','call','and','waits','for','its','result'])[1 + floor(random() * 12)::int]
+            || case when random() < 0.2 then to_char(random() * 1e6, ' 999999') else '' end, ' '), 1200)
+            from generate_series(1, 250) where n >= 0) as words
+        from generate_series(${from}::int, least(${from + 20_000}::int, ${ROWS}::int) - 1) as n
+      ) made`.execute(db)
+  }
+  await sql.raw('vacuum analyze runs').execute(db)
+  known = place
+  return place
+}
+
+async function makeExport({ db, port }: Bench, { workspaceId, projectId, destinationId }: Place): Promise<string> {
+  const config = { bucket_name: 'bench', prefix: '', endpoint_url: `http://127.0.0.1:${port}`, include_bucket_in_prefix: false }
+  const credentials = [
+    { name: 'access_key_id', value: 'bench' },
+    { name: 'secret_access_key', value: 'bench' },
+  ]
+  await db
+    .insertInto('export_destinations')
+    .values({
+      id: destinationId,
+      workspace_id: workspaceId,
+      destination_type: 's3',
+      display_name: 'bench',
+      config: JSON.stringify(config),
+      credentials: createSecretBox(SECRET_KEY).seal(credentials, destinationId),
+      credentials_keys: '[]',
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute()
+  const id = await db.transaction().execute((trx) =>
+    insertExport(trx, {
+      workspaceId,
+      destinationId,
+      sessionId: projectId,
+      start: '2026-08-01T00:00:00.000000Z',
+      end: `2026-08-${String(1 + DAYS).padStart(2, '0')}T00:00:00.000000Z`,
+      filter: null,
+      formatVersion: 'v2_beta',
+      compression: 'zstandard',
+      exportFields: null,
+      intervalHours: null,
+      source: null,
+      now: new Date(),
+      dueAt: null,
+    }),
+  )
+  await sql`select pg_notify('deploy_agent_server', 'work')`.execute(db)
+  if (id === null) throw new Error('the export was not made')
+  return id
+}
+
+/** @returns seconds. */
+async function exportOnce(bench: Bench, place: Place): Promise<number> {
+  const began = performance.now()
+  await untilEnded(bench, await makeExport(bench, place))
+  return (performance.now() - began) / 1000
+}
+
+async function untilEnded({ db }: Bench, id: string): Promise<void> {
+  for (;;) {
+    const { status } = await db.selectFrom('bulk_exports').select('status').where('id', '=', id).executeTakeFirstOrThrow()
+    if (status === 'COMPLETED') break
+    if (status !== 'CREATED' && status !== 'RUNNING') throw new Error(`the export is ${status}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  const runs = await db.selectFrom('bulk_export_runs').select(['rows_written', 'errors']).where('export_id', '=', id).execute()
+  // A repeated attempt waits for thirty seconds: such a figure says nothing.
+  for (const { errors } of runs) if (errors !== null) console.log(`an attempt failed: ${JSON.stringify(errors)}`)
+  const written = runs.reduce((sum, run) => sum + Number(run.rows_written), 0)
+  if (written !== ROWS) throw new Error(`the export has ${written} rows of ${ROWS}`)
+}
+
+/** Takes everything, keeps nothing, and answers as a store does. */
+function serveBucket(): void {
+  const sizes = new Map<string, number>()
+  const uploads = new Map<string, number>()
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://localhost')
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+    })
+    request.on('end', () => {
+      const upload = url.searchParams.get('uploadId')
+      response.setHeader('etag', '"bench"')
+      if (request.method === 'POST' && upload === null)
+        return response.end(`<InitiateMultipartUploadResult><UploadId>${url.pathname}</UploadId></InitiateMultipartUploadResult>`)
+      if (request.method === 'POST') {
+        sizes.set(url.pathname, uploads.get(url.pathname) ?? 0)
+        return response.end('<CompleteMultipartUploadResult><ETag>"bench"</ETag></CompleteMultipartUploadResult>')
+      }
+      if (request.method === 'PUT' && upload !== null) uploads.set(url.pathname, (uploads.get(url.pathname) ?? 0) + bytes)
+      else if (request.method === 'PUT') sizes.set(url.pathname, bytes)
+      if (request.method === 'HEAD') response.setHeader('content-length', sizes.get(url.pathname) ?? 0)
+      return response.end()
+    })
+  })
+  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+  process.on('disconnect', () => process.exit(0))
+}
