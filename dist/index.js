@@ -392,7 +392,7 @@ __webpack_unused_export__ = setGlobalDispatcher
 __webpack_unused_export__ = getGlobalDispatcher
 
 const fetchImpl = (__nccwpck_require__(4398).fetch)
-__webpack_unused_export__ = async function fetch (init, options = undefined) {
+module.exports.hd = async function fetch (init, options = undefined) {
   try {
     return await fetchImpl(init, options)
   } catch (err) {
@@ -28391,6 +28391,13 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("events");
 
 /***/ }),
 
+/***/ 9896:
+/***/ ((module) => {
+
+module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("fs");
+
+/***/ }),
+
 /***/ 8611:
 /***/ ((module) => {
 
@@ -28549,6 +28556,13 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:worker_
 /***/ ((module) => {
 
 module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:zlib");
+
+/***/ }),
+
+/***/ 857:
+/***/ ((module) => {
+
+module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("os");
 
 /***/ }),
 
@@ -37144,6 +37158,5822 @@ function replaceNode(key, path, node) {
 exports.visit = visit;
 exports.visitAsync = visitAsync;
 
+
+/***/ }),
+
+/***/ 1845:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  GitHub: () => (/* binding */ GitHub),
+  getOctokitOptions: () => (/* binding */ getOctokitOptions)
+});
+
+// UNUSED EXPORTS: context, defaults, getUserAgentWithOrchestrationId
+
+// EXTERNAL MODULE: external "fs"
+var external_fs_ = __nccwpck_require__(9896);
+// EXTERNAL MODULE: external "os"
+var external_os_ = __nccwpck_require__(857);
+;// CONCATENATED MODULE: ./node_modules/@actions/github/lib/context.js
+
+
+class Context {
+    /**
+     * Hydrate the context from the environment
+     */
+    constructor() {
+        var _a, _b, _c;
+        this.payload = {};
+        if (process.env.GITHUB_EVENT_PATH) {
+            if ((0,external_fs_.existsSync)(process.env.GITHUB_EVENT_PATH)) {
+                this.payload = JSON.parse((0,external_fs_.readFileSync)(process.env.GITHUB_EVENT_PATH, { encoding: 'utf8' }));
+            }
+            else {
+                const path = process.env.GITHUB_EVENT_PATH;
+                process.stdout.write(`GITHUB_EVENT_PATH ${path} does not exist${external_os_.EOL}`);
+            }
+        }
+        this.eventName = process.env.GITHUB_EVENT_NAME;
+        this.sha = process.env.GITHUB_SHA;
+        this.ref = process.env.GITHUB_REF;
+        this.workflow = process.env.GITHUB_WORKFLOW;
+        this.action = process.env.GITHUB_ACTION;
+        this.actor = process.env.GITHUB_ACTOR;
+        this.job = process.env.GITHUB_JOB;
+        this.runAttempt = parseInt(process.env.GITHUB_RUN_ATTEMPT, 10);
+        this.runNumber = parseInt(process.env.GITHUB_RUN_NUMBER, 10);
+        this.runId = parseInt(process.env.GITHUB_RUN_ID, 10);
+        this.apiUrl = (_a = process.env.GITHUB_API_URL) !== null && _a !== void 0 ? _a : `https://api.github.com`;
+        this.serverUrl = (_b = process.env.GITHUB_SERVER_URL) !== null && _b !== void 0 ? _b : `https://github.com`;
+        this.graphqlUrl =
+            (_c = process.env.GITHUB_GRAPHQL_URL) !== null && _c !== void 0 ? _c : `https://api.github.com/graphql`;
+    }
+    get issue() {
+        const payload = this.payload;
+        return Object.assign(Object.assign({}, this.repo), { number: (payload.issue || payload.pull_request || payload).number });
+    }
+    get repo() {
+        if (process.env.GITHUB_REPOSITORY) {
+            const [owner, repo] = process.env.GITHUB_REPOSITORY.split('/');
+            return { owner, repo };
+        }
+        if (this.payload.repository) {
+            return {
+                owner: this.payload.repository.owner.login,
+                repo: this.payload.repository.name
+            };
+        }
+        throw new Error("context.repo requires a GITHUB_REPOSITORY environment variable like 'owner/repo'");
+    }
+}
+//# sourceMappingURL=context.js.map
+// EXTERNAL MODULE: ./node_modules/@actions/http-client/lib/index.js + 1 modules
+var lib = __nccwpck_require__(4942);
+// EXTERNAL MODULE: ./node_modules/undici/index.js
+var undici = __nccwpck_require__(4371);
+;// CONCATENATED MODULE: ./node_modules/@actions/github/lib/internal/utils.js
+var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+function getAuthString(token, options) {
+    if (!token && !options.auth) {
+        throw new Error('Parameter token or opts.auth is required');
+    }
+    else if (token && options.auth) {
+        throw new Error('Parameters token and opts.auth may not both be specified');
+    }
+    return typeof options.auth === 'string' ? options.auth : `token ${token}`;
+}
+function getProxyAgent(destinationUrl) {
+    const hc = new lib/* HttpClient */.Qq();
+    return hc.getAgent(destinationUrl);
+}
+function getProxyAgentDispatcher(destinationUrl) {
+    const hc = new lib/* HttpClient */.Qq();
+    return hc.getAgentDispatcher(destinationUrl);
+}
+function getProxyFetch(destinationUrl) {
+    const httpDispatcher = getProxyAgentDispatcher(destinationUrl);
+    const proxyFetch = (url, opts) => __awaiter(this, void 0, void 0, function* () {
+        return (0,undici/* fetch */.hd)(url, Object.assign(Object.assign({}, opts), { dispatcher: httpDispatcher }));
+    });
+    return proxyFetch;
+}
+function getApiBaseUrl() {
+    return process.env['GITHUB_API_URL'] || 'https://api.github.com';
+}
+function getUserAgentWithOrchestrationId(baseUserAgent) {
+    var _a;
+    const orchId = (_a = process.env['ACTIONS_ORCHESTRATION_ID']) === null || _a === void 0 ? void 0 : _a.trim();
+    if (orchId) {
+        const sanitizedId = orchId.replace(/[^a-z0-9_.-]/gi, '_');
+        const tag = `actions_orchestration_id/${sanitizedId}`;
+        if (baseUserAgent === null || baseUserAgent === void 0 ? void 0 : baseUserAgent.includes(tag))
+            return baseUserAgent;
+        const ua = baseUserAgent ? `${baseUserAgent} ` : '';
+        return `${ua}${tag}`;
+    }
+    return baseUserAgent;
+}
+//# sourceMappingURL=utils.js.map
+;// CONCATENATED MODULE: ./node_modules/universal-user-agent/index.js
+function getUserAgent() {
+  if (typeof navigator === "object" && "userAgent" in navigator) {
+    return navigator.userAgent;
+  }
+
+  if (typeof process === "object" && process.version !== undefined) {
+    return `Node.js/${process.version.substr(1)} (${process.platform}; ${
+      process.arch
+    })`;
+  }
+
+  return "<environment undetectable>";
+}
+
+;// CONCATENATED MODULE: ./node_modules/before-after-hook/lib/register.js
+// @ts-check
+
+function register(state, name, method, options) {
+  if (typeof method !== "function") {
+    throw new Error("method for before hook must be a function");
+  }
+
+  if (!options) {
+    options = {};
+  }
+
+  if (Array.isArray(name)) {
+    return name.reverse().reduce((callback, name) => {
+      return register.bind(null, state, name, callback, options);
+    }, method)();
+  }
+
+  return Promise.resolve().then(() => {
+    if (!state.registry[name]) {
+      return method(options);
+    }
+
+    return state.registry[name].reduce((method, registered) => {
+      return registered.hook.bind(null, method, options);
+    }, method)();
+  });
+}
+
+;// CONCATENATED MODULE: ./node_modules/before-after-hook/lib/add.js
+// @ts-check
+
+function addHook(state, kind, name, hook) {
+  const orig = hook;
+  if (!state.registry[name]) {
+    state.registry[name] = [];
+  }
+
+  if (kind === "before") {
+    hook = (method, options) => {
+      return Promise.resolve()
+        .then(orig.bind(null, options))
+        .then(method.bind(null, options));
+    };
+  }
+
+  if (kind === "after") {
+    hook = (method, options) => {
+      let result;
+      return Promise.resolve()
+        .then(method.bind(null, options))
+        .then((result_) => {
+          result = result_;
+          return orig(result, options);
+        })
+        .then(() => {
+          return result;
+        });
+    };
+  }
+
+  if (kind === "error") {
+    hook = (method, options) => {
+      return Promise.resolve()
+        .then(method.bind(null, options))
+        .catch((error) => {
+          return orig(error, options);
+        });
+    };
+  }
+
+  state.registry[name].push({
+    hook: hook,
+    orig: orig,
+  });
+}
+
+;// CONCATENATED MODULE: ./node_modules/before-after-hook/lib/remove.js
+// @ts-check
+
+function removeHook(state, name, method) {
+  if (!state.registry[name]) {
+    return;
+  }
+
+  const index = state.registry[name]
+    .map((registered) => {
+      return registered.orig;
+    })
+    .indexOf(method);
+
+  if (index === -1) {
+    return;
+  }
+
+  state.registry[name].splice(index, 1);
+}
+
+;// CONCATENATED MODULE: ./node_modules/before-after-hook/index.js
+// @ts-check
+
+
+
+
+
+// bind with array of arguments: https://stackoverflow.com/a/21792913
+const bind = Function.bind;
+const bindable = bind.bind(bind);
+
+function bindApi(hook, state, name) {
+  const removeHookRef = bindable(removeHook, null).apply(
+    null,
+    name ? [state, name] : [state]
+  );
+  hook.api = { remove: removeHookRef };
+  hook.remove = removeHookRef;
+  ["before", "error", "after", "wrap"].forEach((kind) => {
+    const args = name ? [state, kind, name] : [state, kind];
+    hook[kind] = hook.api[kind] = bindable(addHook, null).apply(null, args);
+  });
+}
+
+function Singular() {
+  const singularHookName = Symbol("Singular");
+  const singularHookState = {
+    registry: {},
+  };
+  const singularHook = register.bind(null, singularHookState, singularHookName);
+  bindApi(singularHook, singularHookState, singularHookName);
+  return singularHook;
+}
+
+function Collection() {
+  const state = {
+    registry: {},
+  };
+
+  const hook = register.bind(null, state);
+  bindApi(hook, state);
+
+  return hook;
+}
+
+/* harmony default export */ const before_after_hook = ({ Singular, Collection });
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/endpoint/dist-bundle/index.js
+// pkg/dist-src/defaults.js
+
+
+// pkg/dist-src/version.js
+var VERSION = "0.0.0-development";
+
+// pkg/dist-src/defaults.js
+var userAgent = `octokit-endpoint.js/${VERSION} ${getUserAgent()}`;
+var DEFAULTS = {
+  method: "GET",
+  baseUrl: "https://api.github.com",
+  headers: {
+    accept: "application/vnd.github.v3+json",
+    "user-agent": userAgent
+  },
+  mediaType: {
+    format: ""
+  }
+};
+
+// pkg/dist-src/util/lowercase-keys.js
+function lowercaseKeys(object) {
+  if (!object) {
+    return {};
+  }
+  return Object.keys(object).reduce((newObj, key) => {
+    newObj[key.toLowerCase()] = object[key];
+    return newObj;
+  }, {});
+}
+
+// pkg/dist-src/util/is-plain-object.js
+function isPlainObject(value) {
+  if (typeof value !== "object" || value === null) return false;
+  if (Object.prototype.toString.call(value) !== "[object Object]") return false;
+  const proto = Object.getPrototypeOf(value);
+  if (proto === null) return true;
+  const Ctor = Object.prototype.hasOwnProperty.call(proto, "constructor") && proto.constructor;
+  return typeof Ctor === "function" && Ctor instanceof Ctor && Function.prototype.call(Ctor) === Function.prototype.call(value);
+}
+
+// pkg/dist-src/util/merge-deep.js
+function mergeDeep(defaults, options) {
+  const result = Object.assign({}, defaults);
+  Object.keys(options).forEach((key) => {
+    if (isPlainObject(options[key])) {
+      if (!(key in defaults)) Object.assign(result, { [key]: options[key] });
+      else result[key] = mergeDeep(defaults[key], options[key]);
+    } else {
+      Object.assign(result, { [key]: options[key] });
+    }
+  });
+  return result;
+}
+
+// pkg/dist-src/util/remove-undefined-properties.js
+function removeUndefinedProperties(obj) {
+  for (const key in obj) {
+    if (obj[key] === void 0) {
+      delete obj[key];
+    }
+  }
+  return obj;
+}
+
+// pkg/dist-src/merge.js
+function merge(defaults, route, options) {
+  if (typeof route === "string") {
+    let [method, url] = route.split(" ");
+    options = Object.assign(url ? { method, url } : { url: method }, options);
+  } else {
+    options = Object.assign({}, route);
+  }
+  options.headers = lowercaseKeys(options.headers);
+  removeUndefinedProperties(options);
+  removeUndefinedProperties(options.headers);
+  const mergedOptions = mergeDeep(defaults || {}, options);
+  if (options.url === "/graphql") {
+    if (defaults && defaults.mediaType.previews?.length) {
+      mergedOptions.mediaType.previews = defaults.mediaType.previews.filter(
+        (preview) => !mergedOptions.mediaType.previews.includes(preview)
+      ).concat(mergedOptions.mediaType.previews);
+    }
+    mergedOptions.mediaType.previews = (mergedOptions.mediaType.previews || []).map((preview) => preview.replace(/-preview/, ""));
+  }
+  return mergedOptions;
+}
+
+// pkg/dist-src/util/add-query-parameters.js
+function addQueryParameters(url, parameters) {
+  const separator = /\?/.test(url) ? "&" : "?";
+  const names = Object.keys(parameters);
+  if (names.length === 0) {
+    return url;
+  }
+  return url + separator + names.map((name) => {
+    if (name === "q") {
+      return "q=" + parameters.q.split("+").map(encodeURIComponent).join("+");
+    }
+    return `${name}=${encodeURIComponent(parameters[name])}`;
+  }).join("&");
+}
+
+// pkg/dist-src/util/extract-url-variable-names.js
+var urlVariableRegex = /\{[^{}}]+\}/g;
+function removeNonChars(variableName) {
+  return variableName.replace(/(?:^\W+)|(?:(?<!\W)\W+$)/g, "").split(/,/);
+}
+function extractUrlVariableNames(url) {
+  const matches = url.match(urlVariableRegex);
+  if (!matches) {
+    return [];
+  }
+  return matches.map(removeNonChars).reduce((a, b) => a.concat(b), []);
+}
+
+// pkg/dist-src/util/omit.js
+function omit(object, keysToOmit) {
+  const result = { __proto__: null };
+  for (const key of Object.keys(object)) {
+    if (keysToOmit.indexOf(key) === -1) {
+      result[key] = object[key];
+    }
+  }
+  return result;
+}
+
+// pkg/dist-src/util/url-template.js
+function encodeReserved(str) {
+  return str.split(/(%[0-9A-Fa-f]{2})/g).map(function(part) {
+    if (!/%[0-9A-Fa-f]/.test(part)) {
+      part = encodeURI(part).replace(/%5B/g, "[").replace(/%5D/g, "]");
+    }
+    return part;
+  }).join("");
+}
+function encodeUnreserved(str) {
+  return encodeURIComponent(str).replace(/[!'()*]/g, function(c) {
+    return "%" + c.charCodeAt(0).toString(16).toUpperCase();
+  });
+}
+function encodeValue(operator, value, key) {
+  value = operator === "+" || operator === "#" ? encodeReserved(value) : encodeUnreserved(value);
+  if (key) {
+    return encodeUnreserved(key) + "=" + value;
+  } else {
+    return value;
+  }
+}
+function isDefined(value) {
+  return value !== void 0 && value !== null;
+}
+function isKeyOperator(operator) {
+  return operator === ";" || operator === "&" || operator === "?";
+}
+function getValues(context, operator, key, modifier) {
+  var value = context[key], result = [];
+  if (isDefined(value) && value !== "") {
+    if (typeof value === "string" || typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
+      value = value.toString();
+      if (modifier && modifier !== "*") {
+        value = value.substring(0, parseInt(modifier, 10));
+      }
+      result.push(
+        encodeValue(operator, value, isKeyOperator(operator) ? key : "")
+      );
+    } else {
+      if (modifier === "*") {
+        if (Array.isArray(value)) {
+          value.filter(isDefined).forEach(function(value2) {
+            result.push(
+              encodeValue(operator, value2, isKeyOperator(operator) ? key : "")
+            );
+          });
+        } else {
+          Object.keys(value).forEach(function(k) {
+            if (isDefined(value[k])) {
+              result.push(encodeValue(operator, value[k], k));
+            }
+          });
+        }
+      } else {
+        const tmp = [];
+        if (Array.isArray(value)) {
+          value.filter(isDefined).forEach(function(value2) {
+            tmp.push(encodeValue(operator, value2));
+          });
+        } else {
+          Object.keys(value).forEach(function(k) {
+            if (isDefined(value[k])) {
+              tmp.push(encodeUnreserved(k));
+              tmp.push(encodeValue(operator, value[k].toString()));
+            }
+          });
+        }
+        if (isKeyOperator(operator)) {
+          result.push(encodeUnreserved(key) + "=" + tmp.join(","));
+        } else if (tmp.length !== 0) {
+          result.push(tmp.join(","));
+        }
+      }
+    }
+  } else {
+    if (operator === ";") {
+      if (isDefined(value)) {
+        result.push(encodeUnreserved(key));
+      }
+    } else if (value === "" && (operator === "&" || operator === "?")) {
+      result.push(encodeUnreserved(key) + "=");
+    } else if (value === "") {
+      result.push("");
+    }
+  }
+  return result;
+}
+function parseUrl(template) {
+  return {
+    expand: expand.bind(null, template)
+  };
+}
+function expand(template, context) {
+  var operators = ["+", "#", ".", "/", ";", "?", "&"];
+  template = template.replace(
+    /\{([^\{\}]+)\}|([^\{\}]+)/g,
+    function(_, expression, literal) {
+      if (expression) {
+        let operator = "";
+        const values = [];
+        if (operators.indexOf(expression.charAt(0)) !== -1) {
+          operator = expression.charAt(0);
+          expression = expression.substr(1);
+        }
+        expression.split(/,/g).forEach(function(variable) {
+          var tmp = /([^:\*]*)(?::(\d+)|(\*))?/.exec(variable);
+          values.push(getValues(context, operator, tmp[1], tmp[2] || tmp[3]));
+        });
+        if (operator && operator !== "+") {
+          var separator = ",";
+          if (operator === "?") {
+            separator = "&";
+          } else if (operator !== "#") {
+            separator = operator;
+          }
+          return (values.length !== 0 ? operator : "") + values.join(separator);
+        } else {
+          return values.join(",");
+        }
+      } else {
+        return encodeReserved(literal);
+      }
+    }
+  );
+  if (template === "/") {
+    return template;
+  } else {
+    return template.replace(/\/$/, "");
+  }
+}
+
+// pkg/dist-src/parse.js
+function parse(options) {
+  let method = options.method.toUpperCase();
+  let url = (options.url || "/").replace(/:([a-z]\w+)/g, "{$1}");
+  let headers = Object.assign({}, options.headers);
+  let body;
+  let parameters = omit(options, [
+    "method",
+    "baseUrl",
+    "url",
+    "headers",
+    "request",
+    "mediaType"
+  ]);
+  const urlVariableNames = extractUrlVariableNames(url);
+  url = parseUrl(url).expand(parameters);
+  if (!/^http/.test(url)) {
+    url = options.baseUrl + url;
+  }
+  const omittedParameters = Object.keys(options).filter((option) => urlVariableNames.includes(option)).concat("baseUrl");
+  const remainingParameters = omit(parameters, omittedParameters);
+  const isBinaryRequest = /application\/octet-stream/i.test(headers.accept);
+  if (!isBinaryRequest) {
+    if (options.mediaType.format) {
+      headers.accept = headers.accept.split(/,/).map(
+        (format) => format.replace(
+          /application\/vnd(\.\w+)(\.v3)?(\.\w+)?(\+json)?$/,
+          `application/vnd$1$2.${options.mediaType.format}`
+        )
+      ).join(",");
+    }
+    if (url.endsWith("/graphql")) {
+      if (options.mediaType.previews?.length) {
+        const previewsFromAcceptHeader = headers.accept.match(/(?<![\w-])[\w-]+(?=-preview)/g) || [];
+        headers.accept = previewsFromAcceptHeader.concat(options.mediaType.previews).map((preview) => {
+          const format = options.mediaType.format ? `.${options.mediaType.format}` : "+json";
+          return `application/vnd.github.${preview}-preview${format}`;
+        }).join(",");
+      }
+    }
+  }
+  if (["GET", "HEAD"].includes(method)) {
+    url = addQueryParameters(url, remainingParameters);
+  } else {
+    if ("data" in remainingParameters) {
+      body = remainingParameters.data;
+    } else {
+      if (Object.keys(remainingParameters).length) {
+        body = remainingParameters;
+      }
+    }
+  }
+  if (!headers["content-type"] && typeof body !== "undefined") {
+    headers["content-type"] = "application/json; charset=utf-8";
+  }
+  if (["PATCH", "PUT"].includes(method) && typeof body === "undefined") {
+    body = "";
+  }
+  return Object.assign(
+    { method, url, headers },
+    typeof body !== "undefined" ? { body } : null,
+    options.request ? { request: options.request } : null
+  );
+}
+
+// pkg/dist-src/endpoint-with-defaults.js
+function endpointWithDefaults(defaults, route, options) {
+  return parse(merge(defaults, route, options));
+}
+
+// pkg/dist-src/with-defaults.js
+function withDefaults(oldDefaults, newDefaults) {
+  const DEFAULTS2 = merge(oldDefaults, newDefaults);
+  const endpoint2 = endpointWithDefaults.bind(null, DEFAULTS2);
+  return Object.assign(endpoint2, {
+    DEFAULTS: DEFAULTS2,
+    defaults: withDefaults.bind(null, DEFAULTS2),
+    merge: merge.bind(null, DEFAULTS2),
+    parse
+  });
+}
+
+// pkg/dist-src/index.js
+var endpoint = withDefaults(null, DEFAULTS);
+
+
+;// CONCATENATED MODULE: ./node_modules/content-type/dist/index.js
+/*!
+ * content-type
+ * Copyright(c) 2015 Douglas Christopher Wilson
+ * MIT Licensed
+ */
+const SP = 32; // " "
+const HTAB = 9; // "\t"
+const SEMI = 59; // ";"
+const EQ = 61; // "="
+const DQUOTE = 34; // '"'
+const BSLASH = 92; // "\\"
+const COMMA = 44; // ","
+const LOWER_CASE = 1;
+const OWS = 2;
+const SEMI_FLAG = 4;
+const COMMA_FLAG = 8;
+const TOKEN_FLAG = 16;
+const NON_ASCII = 0xff00;
+const CASE_FLAGS = LOWER_CASE | NON_ASCII;
+/**
+ * Character flags used to normalize HTTP field values while scanning.
+ * Out-of-range reads intentionally coerce to zero in bitwise expressions.
+ */
+const CHAR_MAP = new Uint8Array(0x100);
+CHAR_MAP[HTAB] |= OWS;
+CHAR_MAP[SP] |= OWS;
+CHAR_MAP[SEMI] |= SEMI_FLAG;
+CHAR_MAP[COMMA] |= COMMA_FLAG;
+for (let code = 0x80 /* non-ASCII */; code <= 0xff; code++) {
+    CHAR_MAP[code] |= LOWER_CASE;
+}
+for (const char of "!#$%&'*+-.^_`|~") {
+    CHAR_MAP[char.charCodeAt(0)] |= TOKEN_FLAG;
+}
+for (let code = 0x30 /* 0 */; code <= 0x39 /* 9 */; code++) {
+    CHAR_MAP[code] |= TOKEN_FLAG;
+}
+for (let code = 0x41 /* A */; code <= 0x5a /* Z */; code++) {
+    CHAR_MAP[code] |= LOWER_CASE | TOKEN_FLAG;
+}
+for (let code = 0x61 /* a */; code <= 0x7a /* z */; code++) {
+    CHAR_MAP[code] |= TOKEN_FLAG;
+}
+/**
+ * Null object perf optimization. Faster than `Object.create(null)` and `{ __proto__: null }`.
+ */
+const NullObject = /* @__PURE__ */ (() => {
+    const C = function () { };
+    C.prototype = Object.create(null);
+    return C;
+})();
+/**
+ * Validate a type string against RFC 9110.
+ */
+function isTypeValid(type, start = 0, end = type.length) {
+    let hasSlash = false;
+    for (let index = start; index < end; index++) {
+        const code = type.charCodeAt(index);
+        if (code === 47 /* / */) {
+            if (hasSlash || index === start || index >= end - 1)
+                return false;
+            hasSlash = true;
+        }
+        else if (!isTokenCode(code)) {
+            return false;
+        }
+    }
+    return hasSlash;
+}
+/**
+ * Validate a token against RFC 9110.
+ */
+function isTokenValid(token, start = 0, end = token.length) {
+    if (start >= end)
+        return false;
+    for (let index = start; index < end; index++) {
+        if (!isTokenCode(token.charCodeAt(index)))
+            return false;
+    }
+    return true;
+}
+/**
+ * Check whether a character code belongs to the token production in RFC 9110.
+ */
+function isTokenCode(code) {
+    return (CHAR_MAP[code] & TOKEN_FLAG) !== 0;
+}
+/**
+ * Serialize a parameter value.
+ */
+function parameterValue(str) {
+    const len = str.length;
+    if (len === 0)
+        return '""';
+    let index = 0;
+    while (index < len && isTokenCode(str.charCodeAt(index)))
+        index++;
+    if (index === len)
+        return str;
+    let result = '"';
+    let start = 0;
+    while (index < len) {
+        const code = str.charCodeAt(index);
+        if (code !== HTAB && (code < SP || code === 127 || code > 255)) {
+            throw new TypeError(`Invalid parameter value: ${str}`);
+        }
+        if (code === 34 /* " */ || code === 92 /* \\ */) {
+            result += `${str.slice(start, index)}\\`;
+            start = index;
+        }
+        index++;
+    }
+    return `${result}${str.slice(start)}"`;
+}
+/**
+ * Format an object into a `Content-Type` header.
+ */
+function format(obj) {
+    const { type, parameters } = obj;
+    if (!type || !isTypeValid(type)) {
+        throw new TypeError(`Invalid type: ${type}`);
+    }
+    let result = type;
+    if (parameters) {
+        for (const param of Object.keys(parameters)) {
+            if (!isTokenValid(param)) {
+                throw new TypeError(`Invalid parameter name: ${param}`);
+            }
+            result += `; ${param}=${parameterValue(parameters[param])}`;
+        }
+    }
+    return result;
+}
+/**
+ * Parse a `Content-Type` header.
+ */
+function dist_parse(header, options) {
+    const stopFlags = SEMI_FLAG | (options?.comma === true ? COMMA_FLAG : 0);
+    const len = header.length;
+    let valueStart = options?.start ?? 0;
+    while ((CHAR_MAP[header.charCodeAt(valueStart)] & OWS) !== 0) {
+        valueStart++;
+    }
+    let index = valueStart;
+    let typeFlags = 0;
+    let whitespace = -1;
+    let stop = options?.parameters === false ? COMMA_FLAG : 0;
+    while (index < len) {
+        const code = header.charCodeAt(index);
+        const flags = CHAR_MAP[code];
+        if ((flags & stopFlags) !== 0) {
+            stop |= flags & COMMA_FLAG;
+            break;
+        }
+        if ((flags & OWS) !== 0) {
+            if (whitespace === -1)
+                whitespace = index;
+        }
+        else {
+            whitespace = -1;
+        }
+        typeFlags |= (code & NON_ASCII) | flags;
+        index++;
+    }
+    const valueEnd = whitespace === -1 ? index : whitespace;
+    const value = header.slice(valueStart, valueEnd);
+    const type = (typeFlags & CASE_FLAGS) === 0 ? value : value.toLowerCase();
+    if (index === len || stop !== 0) {
+        return { type, index, parameters: new NullObject() };
+    }
+    return parseParameters(header, type, index, len, stopFlags);
+}
+/**
+ * Parses the parameters of a `Content-Type` header starting at the given index.
+ */
+function parseParameters(header, type, index, len, stopFlags) {
+    const parameters = new NullObject();
+    parameter: while (index < len) {
+        index++; // Skip over ;
+        while ((CHAR_MAP[header.charCodeAt(index)] & OWS) !== 0) {
+            index++;
+        }
+        const keyStart = index;
+        let keyFlags = 0;
+        let keyWhitespace = -1;
+        while (index < len) {
+            const code = header.charCodeAt(index);
+            const flags = CHAR_MAP[code];
+            if ((flags & stopFlags) !== 0) {
+                if ((flags & COMMA_FLAG) !== 0)
+                    break parameter;
+                continue parameter;
+            }
+            if (code === EQ) {
+                const keyEnd = keyWhitespace === -1 ? index : keyWhitespace;
+                const value = header.slice(keyStart, keyEnd);
+                const key = (keyFlags & CASE_FLAGS) === 0 ? value : value.toLowerCase();
+                index++;
+                while ((CHAR_MAP[header.charCodeAt(index)] & OWS) !== 0) {
+                    index++;
+                }
+                if (index < len && header.charCodeAt(index) === DQUOTE) {
+                    const quotedStart = ++index;
+                    let escaped = false;
+                    while (index < len) {
+                        const code = header.charCodeAt(index);
+                        if (code === DQUOTE) {
+                            if (parameters[key] === undefined) {
+                                parameters[key] = escaped
+                                    ? unescapeQuotedPairs(header, quotedStart, index)
+                                    : header.slice(quotedStart, index);
+                            }
+                            index++;
+                            let stop = 0;
+                            // Discard characters between quote and delimiter.
+                            while (index < len) {
+                                const code = header.charCodeAt(index);
+                                const flags = CHAR_MAP[code];
+                                if ((flags & stopFlags) !== 0) {
+                                    stop = flags & COMMA_FLAG;
+                                    break;
+                                }
+                                index++;
+                            }
+                            if (stop !== 0)
+                                break parameter;
+                            continue parameter;
+                        }
+                        if (code === BSLASH && index + 1 < len) {
+                            escaped = true;
+                            index += 2;
+                            continue;
+                        }
+                        index++;
+                    }
+                    continue parameter;
+                }
+                const valueStart = index;
+                let stop = 0;
+                let valueWhitespace = -1;
+                while (index < len) {
+                    const code = header.charCodeAt(index);
+                    const flags = CHAR_MAP[code];
+                    if ((flags & stopFlags) !== 0) {
+                        stop = flags & COMMA_FLAG;
+                        break;
+                    }
+                    if ((flags & OWS) !== 0) {
+                        if (valueWhitespace === -1)
+                            valueWhitespace = index;
+                    }
+                    else {
+                        valueWhitespace = -1;
+                    }
+                    index++;
+                }
+                if (parameters[key] === undefined) {
+                    const valueEnd = valueWhitespace === -1 ? index : valueWhitespace;
+                    parameters[key] = header.slice(valueStart, valueEnd);
+                }
+                if (stop !== 0)
+                    break parameter;
+                continue parameter;
+            }
+            if ((flags & OWS) !== 0) {
+                if (keyWhitespace === -1)
+                    keyWhitespace = index;
+            }
+            else {
+                keyWhitespace = -1;
+            }
+            keyFlags |= (code & NON_ASCII) | flags;
+            index++;
+        }
+    }
+    return { type, index, parameters };
+}
+/**
+ * Remove backslashes from quoted pairs in a known-terminated quoted string body.
+ */
+function unescapeQuotedPairs(str, start, end) {
+    let result = "";
+    for (let index = start; index < end; index++) {
+        if (str.charCodeAt(index) === BSLASH) {
+            result += str.slice(start, index);
+            start = ++index;
+        }
+    }
+    return result + str.slice(start, end);
+}
+//# sourceMappingURL=index.js.map
+;// CONCATENATED MODULE: ./node_modules/json-with-bigint/json-with-bigint.js
+const intRegex = /^-?\d+$/;
+const noiseValue = /^-?\d+n+$/; // Noise - strings that match the custom format before being converted to it
+const originalStringify = JSON.stringify;
+const originalParse = JSON.parse;
+const customFormat = /^-?\d+n$/;
+
+const bigIntsStringify = /([\[:])?"(-?\d+)n"($|\s*[,\}\]])/g;
+const noiseStringify = /([\[:])?("-?\d+n+)n("$|"\s*[,\}\]])/g;
+
+/**
+ * @typedef {(this: any, key: string | number | undefined, value: any) => any} Replacer
+ * @typedef {(key: string | number | undefined, value: any, context?: { source: string }) => any} Reviver
+ */
+
+/**
+ * Checks if a value is unstringifiable according to native JSON.stringify rules.
+ *
+ * @param {any} val The value to check.
+ * @returns {boolean} True if the value is undefined, a function, or a symbol.
+ */
+const isUnstringifiable = (val) =>
+  val === undefined || typeof val === "function" || typeof val === "symbol";
+
+/**
+ * Checks if a value is a native JSON.rawJSON object (Node.js 22+).
+ *
+ * @param {any} val The value to check.
+ * @returns {boolean} True if the value is a RawJSON instance.
+ */
+const isRawJSON = (val) =>
+  val !== null &&
+  typeof val === "object" &&
+  val.constructor &&
+  val.constructor.name === "RawJSON";
+
+/**
+ * Iteratively converts a JS value to a JSON string.
+ * Used as a fallback when the native JSON.stringify hits the Maximum Call Stack size.
+ * Fully compliant with JSON formatting (space), replacers, and toJSON behaviors.
+ *
+ * @param {any} rootValue The value to stringify.
+ * @param {Replacer | Array<string | number> | null} [replacer] User's custom replacer function.
+ * @param {string | number} [spaceParam] Indentation for pretty-printing.
+ * @returns {string | undefined} The generated JSON string.
+ */
+const stringifyIteratively = (rootValue, replacer, spaceParam) => {
+  let space = "";
+
+  if (typeof spaceParam === "number") {
+    space = " ".repeat(Math.min(10, Math.max(0, Math.floor(spaceParam))));
+  } else if (typeof spaceParam === "string") {
+    space = spaceParam.slice(0, 10);
+  }
+
+  const isFunctionReplacer = typeof replacer === "function";
+  const propertyList = Array.isArray(replacer)
+    ? new Set(replacer.map(String))
+    : null;
+
+  /**
+   * Prepares a value for stringification by resolving toJSON, handling BigInts,
+   * applying custom replacers, and unwrapping primitive objects.
+   *
+   * @param {object|Array} parent The parent object or array holding the value.
+   * @param {string} key The key associated with the value.
+   * @param {any} val The raw value to process.
+   * @returns {any} The processed value ready for stringification.
+   */
+  const prepareVal = (parent, key, val) => {
+    const isObject = val !== null && typeof val === "object";
+    const hasToJSON = isObject && typeof val.toJSON === "function";
+
+    if (hasToJSON) {
+      val = val.toJSON(key);
+    }
+
+    const isNoise = typeof val === "string" && noiseValue.test(val);
+
+    if (isNoise) return val + "n";
+
+    const isBigInt = typeof val === "bigint";
+
+    if (isBigInt) {
+      const supportsRawJSON = "rawJSON" in JSON;
+
+      if (supportsRawJSON) return JSON.rawJSON(val.toString());
+
+      return val.toString() + "n";
+    }
+
+    if (isFunctionReplacer) {
+      val = replacer.call(parent, key, val);
+    }
+
+    const isPostReplacerObject = val !== null && typeof val === "object";
+
+    if (isPostReplacerObject) {
+      const isPrimitiveWrapper =
+        val instanceof Number ||
+        val instanceof String ||
+        val instanceof Boolean;
+
+      if (isPrimitiveWrapper) {
+        val = val.valueOf();
+      }
+    }
+
+    return val;
+  };
+
+  const rootProcessed = prepareVal({ "": rootValue }, "", rootValue);
+
+  if (isUnstringifiable(rootProcessed)) {
+    return undefined;
+  }
+
+  const isRootPrimitive =
+    rootProcessed === null || typeof rootProcessed !== "object";
+  const isRootNativeRawJSON = isRawJSON(rootProcessed);
+
+  if (isRootPrimitive || isRootNativeRawJSON) {
+    return originalStringify(rootProcessed);
+  }
+
+  const chunks = [];
+  let level = 0;
+
+  const stack = [
+    {
+      parent: { "": rootProcessed },
+      key: "",
+      val: rootProcessed,
+      isArray: Array.isArray(rootProcessed),
+      keys: Array.isArray(rootProcessed) ? null : Object.keys(rootProcessed),
+      index: 0,
+      first: true,
+    },
+  ];
+
+  const visited = new WeakSet([rootProcessed]);
+
+  while (stack.length > 0) {
+    const node = stack[stack.length - 1];
+
+    if (node.index === 0) {
+      chunks.push(node.isArray ? "[" : "{");
+      level++;
+    }
+
+    let isDone = false;
+
+    if (node.isArray) {
+      if (node.index < node.val.length) {
+        if (!node.first) chunks.push(",");
+
+        if (space) chunks.push("\n" + space.repeat(level));
+
+        const childRaw = node.val[node.index];
+        const childVal = prepareVal(node.val, String(node.index), childRaw);
+
+        if (isUnstringifiable(childVal)) {
+          chunks.push("null");
+          node.first = false;
+          node.index++;
+        } else {
+          const isComplexObject =
+            childVal !== null && typeof childVal === "object";
+          const isNativeRaw = isRawJSON(childVal);
+
+          if (isComplexObject && !isNativeRaw) {
+            if (visited.has(childVal)) {
+              throw new TypeError("Converting circular structure to JSON");
+            }
+
+            visited.add(childVal);
+
+            stack.push({
+              parent: node.val,
+              key: String(node.index),
+              val: childVal,
+              isArray: Array.isArray(childVal),
+              keys: Array.isArray(childVal) ? null : Object.keys(childVal),
+              index: 0,
+              first: true,
+            });
+
+            node.first = false;
+            node.index++;
+          } else {
+            chunks.push(originalStringify(childVal));
+            node.first = false;
+            node.index++;
+          }
+        }
+      } else {
+        isDone = true;
+      }
+    } else {
+      while (node.index < node.keys.length) {
+        const k = node.keys[node.index++];
+
+        const isFilteredOutByArray = propertyList && !propertyList.has(k);
+
+        if (isFilteredOutByArray) continue;
+
+        const childRaw = node.val[k];
+        const childVal = prepareVal(node.val, k, childRaw);
+
+        if (isUnstringifiable(childVal)) continue;
+
+        if (!node.first) chunks.push(",");
+
+        if (space) {
+          chunks.push("\n" + space.repeat(level) + originalStringify(k) + ": ");
+        } else {
+          chunks.push(originalStringify(k) + ":");
+        }
+
+        const isComplexObject =
+          childVal !== null && typeof childVal === "object";
+        const isNativeRaw = isRawJSON(childVal);
+
+        if (isComplexObject && !isNativeRaw) {
+          if (visited.has(childVal)) {
+            throw new TypeError("Converting circular structure to JSON");
+          }
+
+          visited.add(childVal);
+
+          stack.push({
+            parent: node.val,
+            key: k,
+            val: childVal,
+            isArray: Array.isArray(childVal),
+            keys: Array.isArray(childVal) ? null : Object.keys(childVal),
+            index: 0,
+            first: true,
+          });
+
+          node.first = false;
+
+          break; // Stop current loop level to process the newly pushed stack node
+        } else {
+          chunks.push(originalStringify(childVal));
+          node.first = false;
+        }
+      }
+
+      const isNodeFullyProcessed =
+        node.index >= node.keys.length && stack[stack.length - 1] === node;
+
+      if (isNodeFullyProcessed) {
+        isDone = true;
+      }
+    }
+
+    if (isDone) {
+      level--;
+
+      if (!node.first && space) chunks.push("\n" + space.repeat(level));
+
+      chunks.push(node.isArray ? "]" : "}");
+      visited.delete(node.val);
+      stack.pop();
+    }
+  }
+
+  return chunks.join("");
+};
+
+/**
+ * Converts a JavaScript value to a JSON string.
+ *
+ * Supports serialization of BigInt values using two strategies:
+ * 1. Custom format "123n" → "123" (universal fallback)
+ * 2. Native JSON.rawJSON() (Node.js 22+, fastest) when available
+ *
+ * All other values are serialized exactly like native JSON.stringify().
+ *
+ * @param {*} value The value to convert to a JSON string.
+ * @param {Replacer | Array<string | number> | null} [replacer]
+ * A function that alters the behavior of the stringification process,
+ * or an array of strings/numbers to indicate properties to exclude.
+ * @param {string | number} [space]
+ * A string or number to specify indentation or pretty-printing.
+ * @returns {string} The JSON string representation.
+ */
+const JSONStringify = (value, replacer, space) => {
+  try {
+    const supportsRawJSON = "rawJSON" in JSON;
+
+    if (supportsRawJSON) {
+      return originalStringify(
+        value,
+        (key, val) => {
+          if (typeof val === "bigint") return JSON.rawJSON(val.toString());
+
+          const hasFunctionReplacer = typeof replacer === "function";
+
+          if (hasFunctionReplacer) return replacer(key, val);
+
+          const isKeyInArrayReplacer =
+            Array.isArray(replacer) && replacer.includes(key);
+
+          if (isKeyInArrayReplacer) return val;
+
+          return val;
+        },
+        space,
+      );
+    }
+
+    if (!value) return originalStringify(value, replacer, space);
+
+    const convertedToCustomJSON = originalStringify(
+      value,
+      (key, val) => {
+        const isNoise = typeof val === "string" && noiseValue.test(val);
+
+        if (isNoise) return val.toString() + "n"; // Mark noise values with additional "n" to offset the deletion of one "n" during the processing
+
+        if (typeof val === "bigint") return val.toString() + "n";
+
+        const hasFunctionReplacer = typeof replacer === "function";
+
+        if (hasFunctionReplacer) return replacer(key, val);
+
+        const isKeyInArrayReplacer =
+          Array.isArray(replacer) && replacer.includes(key);
+
+        if (isKeyInArrayReplacer) return val;
+
+        return val;
+      },
+      space,
+    );
+
+    const processedJSON = convertedToCustomJSON.replace(
+      bigIntsStringify,
+      "$1$2$3",
+    ); // Delete one "n" off the end of every BigInt value
+
+    const denoisedJSON = processedJSON.replace(noiseStringify, "$1$2$3"); // Remove one "n" off the end of every noisy string
+
+    return denoisedJSON;
+  } catch (error) {
+    if (error instanceof RangeError) {
+      const convertedJSON = stringifyIteratively(value, replacer, space);
+
+      if (convertedJSON === undefined) return undefined;
+
+      const supportsRawJSON = "rawJSON" in JSON;
+
+      if (supportsRawJSON) return convertedJSON;
+
+      const processedJSON = convertedJSON.replace(bigIntsStringify, "$1$2$3");
+
+      return processedJSON.replace(noiseStringify, "$1$2$3");
+    }
+
+    throw error;
+  }
+};
+
+const featureCache = new Map();
+
+/**
+ * Detects if the current JSON.parse implementation supports the context.source feature.
+ *
+ * Uses toString() fingerprinting to cache results and automatically detect runtime
+ * replacements of JSON.parse (polyfills, mocks, etc.).
+ *
+ * @returns {boolean} true if context.source is supported, false otherwise.
+ */
+const isContextSourceSupported = () => {
+  const parseFingerprint = JSON.parse.toString();
+
+  if (featureCache.has(parseFingerprint)) {
+    return featureCache.get(parseFingerprint);
+  }
+
+  try {
+    const result = JSON.parse(
+      "1",
+      (_, __, context) => !!context?.source && context.source === "1",
+    );
+    featureCache.set(parseFingerprint, result);
+
+    return result;
+  } catch {
+    featureCache.set(parseFingerprint, false);
+
+    return false;
+  }
+};
+
+/**
+ * Reviver function that converts custom-format BigInt strings back to BigInt values.
+ * Also handles "noise" strings that accidentally match the BigInt format.
+ *
+ * @param {string | number | undefined} key The object key.
+ * @param {*} value The value being parsed.
+ * @param {object} [context] Parse context (if supported by JSON.parse).
+ * @param {Reviver} [userReviver] User's custom reviver function.
+ * @returns {any} The transformed value.
+ */
+const convertMarkedBigIntsReviver = (key, value, context, userReviver) => {
+  const isCustomFormatBigInt =
+    typeof value === "string" && customFormat.test(value);
+
+  if (isCustomFormatBigInt) return BigInt(value.slice(0, -1));
+
+  const isNoiseValue = typeof value === "string" && noiseValue.test(value);
+  if (isNoiseValue) return value.slice(0, -1);
+
+  const hasUserReviver = typeof userReviver === "function";
+
+  if (!hasUserReviver) return value;
+
+  return userReviver(key, value, context);
+};
+
+/**
+ * Fast JSON.parse implementation (~2x faster than classic fallback).
+ * Uses JSON.parse's context.source feature to detect integers and convert
+ * large numbers directly to BigInt without string manipulation.
+ *
+ * Does not support legacy custom format from v1 of this library.
+ *
+ * @param {string} text JSON string to parse.
+ * @param {Reviver} [reviver] Transform function to apply to each value.
+ * @returns {any} Parsed JavaScript value.
+ */
+const JSONParseV2 = (text, reviver) => {
+  return JSON.parse(text, (key, value, context) => {
+    const isNumber = typeof value === "number";
+    const isOutOfBounds =
+      value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER;
+    const isBigNumber = isNumber && isOutOfBounds;
+    const isInt = context && intRegex.test(context.source);
+    const isBigInt = isBigNumber && isInt;
+
+    if (isBigInt) return BigInt(context.source);
+
+    const hasCustomReviver = typeof reviver === "function";
+
+    if (!hasCustomReviver) return value;
+
+    return reviver(key, value, context);
+  });
+};
+
+const MAX_INT = Number.MAX_SAFE_INTEGER.toString();
+const MAX_DIGITS = MAX_INT.length;
+const stringsOrLargeNumbers =
+  /"(?:[^"\\]|\\.)*"|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/g;
+const noiseValueWithQuotes = /^"-?\d+n+"$/; // Noise - strings that match the custom format before being converted to it
+
+/**
+ * Iteratively traverses the parsed object bottom-up (post-order),
+ * emulating the native JSON.parse reviver behavior.
+ * This avoids Call Stack overflows (RangeError) on deeply nested structures.
+ *
+ * @param {any} parsed The natively parsed JSON object.
+ * @param {Reviver} [userReviver] User's custom reviver function.
+ * @returns {any} The fully processed object.
+ */
+const applyReviverIteratively = (parsed, userReviver) => {
+  const rootHolder = { "": parsed };
+  const stack = [{ parent: rootHolder, key: "", visited: false }];
+
+  while (stack.length > 0) {
+    const node = stack[stack.length - 1];
+
+    if (!node.visited) {
+      node.visited = true;
+
+      const value = node.parent[node.key];
+      const isComplexObject = value !== null && typeof value === "object";
+
+      if (isComplexObject) {
+        const keys = Object.keys(value);
+
+        for (let i = keys.length - 1; i >= 0; i--) {
+          stack.push({ parent: value, key: keys[i], visited: false });
+        }
+      }
+    } else {
+      const { parent, key } = node;
+      let value = parent[key];
+
+      if (typeof value === "string") {
+        const isCustomFormatBigInt = customFormat.test(value);
+
+        if (isCustomFormatBigInt) {
+          value = BigInt(value.slice(0, -1));
+        } else {
+          const isNoise = noiseValue.test(value);
+
+          if (isNoise) value = value.slice(0, -1);
+        }
+      }
+
+      const hasUserReviver = typeof userReviver === "function";
+
+      if (hasUserReviver) {
+        value = userReviver.call(parent, key, value);
+      }
+
+      const isDeleted = value === undefined;
+
+      if (isDeleted) {
+        delete parent[key];
+      } else {
+        parent[key] = value;
+      }
+
+      stack.pop();
+    }
+  }
+
+  return rootHolder[""];
+};
+
+/**
+ * Pre-processes the JSON string to mark large numbers with an 'n' suffix.
+ *
+ * @param {string} text The raw JSON string.
+ * @returns {string} The serialized string with marked BigInts.
+ */
+const serializeBigInts = (text) => {
+  return text.replace(
+    stringsOrLargeNumbers,
+    (match, digits, fractional, exponential) => {
+      const isString = match[0] === '"';
+      const isNoise = isString && noiseValueWithQuotes.test(match);
+
+      if (isNoise) return match.substring(0, match.length - 1) + 'n"'; // Mark noise values with additional "n" to offset the deletion of one "n" during the processing
+
+      const hasFractionalOrExponential = fractional || exponential;
+
+      // With a fixed number of digits, we can correctly use lexicographical comparison to do a numeric comparison
+      const isLessThanMaxSafeInt =
+        digits &&
+        (digits.length < MAX_DIGITS ||
+          (digits.length === MAX_DIGITS && digits <= MAX_INT));
+
+      const isStandardValue =
+        isString || hasFractionalOrExponential || isLessThanMaxSafeInt;
+
+      if (isStandardValue) return match;
+
+      return '"' + match + 'n"';
+    },
+  );
+};
+
+/**
+ * Converts a JSON string into a JavaScript value.
+ *
+ * Supports parsing of large integers using two strategies:
+ * 1. Classic fallback: Marks large numbers with "123n" format, then converts to BigInt
+ * 2. Fast path (JSONParseV2): Uses context.source feature (~2x faster) when available
+ *
+ * All other JSON values are parsed exactly like native JSON.parse().
+ *
+ * @param {string} text A valid JSON string.
+ * @param {Reviver} [reviver]
+ * A function that transforms the results. This function is called for each member
+ * of the object. If a member contains nested objects, the nested objects are
+ * transformed before the parent object is.
+ * @returns {any} The parsed JavaScript value.
+ * @throws {SyntaxError} If text is not valid JSON.
+ */
+const JSONParse = (text, reviver) => {
+  if (!text) return originalParse(text, reviver);
+
+  try {
+    if (isContextSourceSupported()) return JSONParseV2(text, reviver); // Shortcut to a faster (2x) and simpler version
+
+    // Find and mark big numbers with "n"
+    const serializedData = serializeBigInts(text);
+
+    return originalParse(serializedData, (key, value, context) =>
+      convertMarkedBigIntsReviver(key, value, context, reviver),
+    );
+  } catch (error) {
+    if (error instanceof RangeError) {
+      const serializedData = serializeBigInts(text);
+      const parsed = originalParse(serializedData);
+
+      return applyReviverIteratively(parsed, reviver);
+    }
+
+    throw error;
+  }
+};
+
+
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/request-error/dist-src/index.js
+class RequestError extends Error {
+  name;
+  /**
+   * http status code
+   */
+  status;
+  /**
+   * Request options that lead to the error.
+   */
+  request;
+  /**
+   * Response object if a response was received
+   */
+  response;
+  constructor(message, statusCode, options) {
+    super(message, { cause: options.cause });
+    this.name = "HttpError";
+    this.status = Number.parseInt(statusCode);
+    if (Number.isNaN(this.status)) {
+      this.status = 0;
+    }
+    /* v8 ignore else -- @preserve -- Bug with vitest coverage where it sees an else branch that doesn't exist */
+    if ("response" in options) {
+      this.response = options.response;
+    }
+    const requestCopy = Object.assign({}, options.request);
+    if (options.request.headers.authorization) {
+      requestCopy.headers = Object.assign({}, options.request.headers, {
+        authorization: options.request.headers.authorization.replace(
+          /(?<! ) .*$/,
+          " [REDACTED]"
+        )
+      });
+    }
+    requestCopy.url = requestCopy.url.replace(/\bclient_secret=\w+/g, "client_secret=[REDACTED]").replace(/\baccess_token=\w+/g, "access_token=[REDACTED]");
+    this.request = requestCopy;
+  }
+}
+
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/request/dist-bundle/index.js
+// pkg/dist-src/index.js
+
+
+// pkg/dist-src/defaults.js
+
+
+// pkg/dist-src/version.js
+var dist_bundle_VERSION = "10.0.16";
+
+// pkg/dist-src/defaults.js
+var defaults_default = {
+  headers: {
+    "user-agent": `octokit-request.js/${dist_bundle_VERSION} ${getUserAgent()}`
+  }
+};
+
+// pkg/dist-src/fetch-wrapper.js
+
+
+
+// pkg/dist-src/is-plain-object.js
+function dist_bundle_isPlainObject(value) {
+  if (typeof value !== "object" || value === null) return false;
+  if (Object.prototype.toString.call(value) !== "[object Object]") return false;
+  const proto = Object.getPrototypeOf(value);
+  if (proto === null) return true;
+  const Ctor = Object.prototype.hasOwnProperty.call(proto, "constructor") && proto.constructor;
+  return typeof Ctor === "function" && Ctor instanceof Ctor && Function.prototype.call(Ctor) === Function.prototype.call(value);
+}
+
+// pkg/dist-src/fetch-wrapper.js
+
+var noop = () => "";
+async function fetchWrapper(requestOptions) {
+  const fetch = requestOptions.request?.fetch || globalThis.fetch;
+  if (!fetch) {
+    throw new Error(
+      "fetch is not set. Please pass a fetch implementation as new Octokit({ request: { fetch }}). Learn more at https://github.com/octokit/octokit.js/#fetch-missing"
+    );
+  }
+  const log = requestOptions.request?.log || console;
+  const parseSuccessResponseBody = requestOptions.request?.parseSuccessResponseBody !== false;
+  const body = dist_bundle_isPlainObject(requestOptions.body) || Array.isArray(requestOptions.body) ? JSONStringify(requestOptions.body) : requestOptions.body;
+  const requestHeaders = Object.fromEntries(
+    Object.entries(requestOptions.headers).map(([name, value]) => [
+      name,
+      String(value)
+    ])
+  );
+  let fetchResponse;
+  try {
+    fetchResponse = await fetch(requestOptions.url, {
+      method: requestOptions.method,
+      body,
+      redirect: requestOptions.request?.redirect,
+      headers: requestHeaders,
+      signal: requestOptions.request?.signal,
+      // duplex must be set if request.body is ReadableStream or Async Iterables.
+      // See https://fetch.spec.whatwg.org/#dom-requestinit-duplex.
+      ...requestOptions.body && { duplex: "half" }
+    });
+  } catch (error) {
+    let message = "Unknown Error";
+    if (error instanceof Error) {
+      if (error.name === "AbortError") {
+        error.status = 500;
+        throw error;
+      }
+      message = error.message;
+      if (error.name === "TypeError" && "cause" in error) {
+        if (error.cause instanceof Error) {
+          message = error.cause.message;
+        } else if (typeof error.cause === "string") {
+          message = error.cause;
+        }
+      }
+    }
+    const requestError = new RequestError(message, 500, {
+      request: requestOptions
+    });
+    requestError.cause = error;
+    throw requestError;
+  }
+  const status = fetchResponse.status;
+  const url = fetchResponse.url;
+  const responseHeaders = {};
+  for (const [key, value] of fetchResponse.headers) {
+    responseHeaders[key] = value;
+  }
+  const octokitResponse = {
+    url,
+    status,
+    headers: responseHeaders,
+    data: ""
+  };
+  if ("deprecation" in responseHeaders) {
+    const matches = responseHeaders.link && responseHeaders.link.match(/<([^<>]+)>; rel="deprecation"/);
+    const deprecationLink = matches && matches.pop();
+    log.warn(
+      `[@octokit/request] "${requestOptions.method} ${requestOptions.url}" is deprecated. It is scheduled to be removed on ${responseHeaders.sunset}${deprecationLink ? `. See ${deprecationLink}` : ""}`
+    );
+  }
+  if (status === 204 || status === 205) {
+    return octokitResponse;
+  }
+  if (requestOptions.method === "HEAD") {
+    if (status < 400) {
+      return octokitResponse;
+    }
+    throw new RequestError(fetchResponse.statusText, status, {
+      response: octokitResponse,
+      request: requestOptions
+    });
+  }
+  if (status === 304) {
+    octokitResponse.data = await getResponseData(fetchResponse);
+    throw new RequestError("Not modified", status, {
+      response: octokitResponse,
+      request: requestOptions
+    });
+  }
+  if (status >= 400) {
+    octokitResponse.data = await getResponseData(fetchResponse);
+    throw new RequestError(toErrorMessage(octokitResponse.data), status, {
+      response: octokitResponse,
+      request: requestOptions
+    });
+  }
+  octokitResponse.data = parseSuccessResponseBody ? await getResponseData(fetchResponse) : fetchResponse.body;
+  return octokitResponse;
+}
+async function getResponseData(response) {
+  const contentType = response.headers.get("content-type");
+  if (!contentType) {
+    return response.text().catch(noop);
+  }
+  const mimetype = dist_parse(contentType);
+  if (isJSONResponse(mimetype)) {
+    let text = "";
+    try {
+      text = await response.text();
+      return JSONParse(text);
+    } catch (err) {
+      return text;
+    }
+  } else if (mimetype.type.startsWith("text/") || // `application/octet-stream` is the canonical "arbitrary binary" type
+  // (RFC 2046) and must never be decoded as text, even when the response
+  // carries a (misleading) `charset=utf-8` parameter — see #751.
+  mimetype.parameters.charset?.toLowerCase() === "utf-8" && mimetype.type !== "application/octet-stream") {
+    return response.text().catch(noop);
+  } else {
+    return response.arrayBuffer().catch(
+      /* v8 ignore next -- @preserve */
+      () => new ArrayBuffer(0)
+    );
+  }
+}
+function isJSONResponse(mimetype) {
+  return mimetype.type === "application/json" || mimetype.type === "application/scim+json";
+}
+function toErrorMessage(data) {
+  if (typeof data === "string") {
+    return data;
+  }
+  if (data instanceof ArrayBuffer) {
+    return "Unknown error";
+  }
+  if (typeof data === "object" && data !== null && "message" in data) {
+    const objectData = data;
+    const suffix = "documentation_url" in objectData ? ` - ${objectData.documentation_url}` : "";
+    return Array.isArray(objectData.errors) ? `${objectData.message}: ${objectData.errors.map((v) => JSON.stringify(v)).join(", ")}${suffix}` : `${objectData.message}${suffix}`;
+  }
+  return `Unknown error: ${JSON.stringify(data)}`;
+}
+
+// pkg/dist-src/with-defaults.js
+function dist_bundle_withDefaults(oldEndpoint, newDefaults) {
+  const endpoint2 = oldEndpoint.defaults(newDefaults);
+  const newApi = function(route, parameters) {
+    const endpointOptions = endpoint2.merge(route, parameters);
+    if (!endpointOptions.request || !endpointOptions.request.hook) {
+      return fetchWrapper(endpoint2.parse(endpointOptions));
+    }
+    const request2 = (route2, parameters2) => {
+      return fetchWrapper(
+        endpoint2.parse(endpoint2.merge(route2, parameters2))
+      );
+    };
+    Object.assign(request2, {
+      endpoint: endpoint2,
+      defaults: dist_bundle_withDefaults.bind(null, endpoint2)
+    });
+    return endpointOptions.request.hook(request2, endpointOptions);
+  };
+  return Object.assign(newApi, {
+    endpoint: endpoint2,
+    defaults: dist_bundle_withDefaults.bind(null, endpoint2)
+  });
+}
+
+// pkg/dist-src/index.js
+var request = dist_bundle_withDefaults(endpoint, defaults_default);
+
+/* v8 ignore next -- @preserve */
+/* v8 ignore else -- @preserve */
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/graphql/dist-bundle/index.js
+// pkg/dist-src/index.js
+
+
+
+// pkg/dist-src/version.js
+var graphql_dist_bundle_VERSION = "0.0.0-development";
+
+// pkg/dist-src/with-defaults.js
+
+
+// pkg/dist-src/graphql.js
+
+
+// pkg/dist-src/error.js
+function _buildMessageForResponseErrors(data) {
+  return `Request failed due to following response errors:
+` + data.errors.map((e) => ` - ${e.message}`).join("\n");
+}
+var GraphqlResponseError = class extends Error {
+  constructor(request2, headers, response) {
+    super(_buildMessageForResponseErrors(response));
+    this.request = request2;
+    this.headers = headers;
+    this.response = response;
+    this.errors = response.errors;
+    this.data = response.data;
+    if (Error.captureStackTrace) {
+      Error.captureStackTrace(this, this.constructor);
+    }
+  }
+  request;
+  headers;
+  response;
+  name = "GraphqlResponseError";
+  errors;
+  data;
+};
+
+// pkg/dist-src/graphql.js
+var NON_VARIABLE_OPTIONS = [
+  "method",
+  "baseUrl",
+  "url",
+  "headers",
+  "request",
+  "query",
+  "mediaType",
+  "operationName"
+];
+var FORBIDDEN_VARIABLE_OPTIONS = ["query", "method", "url"];
+var GHES_V3_SUFFIX_REGEX = /\/api\/v3\/?$/;
+function graphql(request2, query, options) {
+  if (options) {
+    if (typeof query === "string" && "query" in options) {
+      return Promise.reject(
+        new Error(`[@octokit/graphql] "query" cannot be used as variable name`)
+      );
+    }
+    for (const key in options) {
+      if (!FORBIDDEN_VARIABLE_OPTIONS.includes(key)) continue;
+      return Promise.reject(
+        new Error(
+          `[@octokit/graphql] "${key}" cannot be used as variable name`
+        )
+      );
+    }
+  }
+  const parsedOptions = typeof query === "string" ? Object.assign({ query }, options) : query;
+  const requestOptions = Object.keys(
+    parsedOptions
+  ).reduce((result, key) => {
+    if (NON_VARIABLE_OPTIONS.includes(key)) {
+      result[key] = parsedOptions[key];
+      return result;
+    }
+    if (!result.variables) {
+      result.variables = {};
+    }
+    result.variables[key] = parsedOptions[key];
+    return result;
+  }, {});
+  const baseUrl = parsedOptions.baseUrl || request2.endpoint.DEFAULTS.baseUrl;
+  if (GHES_V3_SUFFIX_REGEX.test(baseUrl)) {
+    requestOptions.url = baseUrl.replace(GHES_V3_SUFFIX_REGEX, "/api/graphql");
+  }
+  return request2(requestOptions).then((response) => {
+    if (response.data.errors) {
+      const headers = {};
+      for (const key of Object.keys(response.headers)) {
+        headers[key] = response.headers[key];
+      }
+      throw new GraphqlResponseError(
+        requestOptions,
+        headers,
+        response.data
+      );
+    }
+    return response.data.data;
+  });
+}
+
+// pkg/dist-src/with-defaults.js
+function graphql_dist_bundle_withDefaults(request2, newDefaults) {
+  const newRequest = request2.defaults(newDefaults);
+  const newApi = (query, options) => {
+    return graphql(newRequest, query, options);
+  };
+  return Object.assign(newApi, {
+    defaults: graphql_dist_bundle_withDefaults.bind(null, newRequest),
+    endpoint: newRequest.endpoint
+  });
+}
+
+// pkg/dist-src/index.js
+var graphql2 = graphql_dist_bundle_withDefaults(request, {
+  headers: {
+    "user-agent": `octokit-graphql.js/${graphql_dist_bundle_VERSION} ${getUserAgent()}`
+  },
+  method: "POST",
+  url: "/graphql"
+});
+function withCustomRequest(customRequest) {
+  return graphql_dist_bundle_withDefaults(customRequest, {
+    method: "POST",
+    url: "/graphql"
+  });
+}
+
+/* v8 ignore if -- @preserve */
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/auth-token/dist-bundle/index.js
+// pkg/dist-src/is-jwt.js
+var b64url = "(?:[a-zA-Z0-9_-]+)";
+var sep = "\\.";
+var jwtRE = new RegExp(`^${b64url}${sep}${b64url}${sep}${b64url}$`);
+var isJWT = jwtRE.test.bind(jwtRE);
+
+// pkg/dist-src/auth.js
+async function auth(token) {
+  const isApp = isJWT(token);
+  const isInstallation = token.startsWith("v1.") || token.startsWith("ghs_");
+  const isUserToServer = token.startsWith("ghu_");
+  const tokenType = isApp ? "app" : isInstallation ? "installation" : isUserToServer ? "user-to-server" : "oauth";
+  return {
+    type: "token",
+    token,
+    tokenType
+  };
+}
+
+// pkg/dist-src/with-authorization-prefix.js
+function withAuthorizationPrefix(token) {
+  if (token.split(/\./).length === 3) {
+    return `bearer ${token}`;
+  }
+  return `token ${token}`;
+}
+
+// pkg/dist-src/hook.js
+async function hook(token, request, route, parameters) {
+  const endpoint = request.endpoint.merge(
+    route,
+    parameters
+  );
+  endpoint.headers.authorization = withAuthorizationPrefix(token);
+  return request(endpoint);
+}
+
+// pkg/dist-src/index.js
+var createTokenAuth = function createTokenAuth2(token) {
+  if (!token) {
+    throw new Error("[@octokit/auth-token] No token passed to createTokenAuth");
+  }
+  if (typeof token !== "string") {
+    throw new Error(
+      "[@octokit/auth-token] Token passed to createTokenAuth is not a string"
+    );
+  }
+  token = token.replace(/^(token|bearer) +/i, "");
+  return Object.assign(auth.bind(null, token), {
+    hook: hook.bind(null, token)
+  });
+};
+
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/core/dist-src/version.js
+const version_VERSION = "7.0.8";
+
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/core/dist-src/index.js
+
+
+
+
+
+
+const dist_src_noop = () => {
+};
+const consoleWarn = console.warn.bind(console);
+const consoleError = console.error.bind(console);
+function createLogger(logger = {}) {
+  if (typeof logger.debug !== "function") {
+    logger.debug = dist_src_noop;
+  }
+  if (typeof logger.info !== "function") {
+    logger.info = dist_src_noop;
+  }
+  if (typeof logger.warn !== "function") {
+    logger.warn = consoleWarn;
+  }
+  if (typeof logger.error !== "function") {
+    logger.error = consoleError;
+  }
+  return logger;
+}
+const userAgentTrail = `octokit-core.js/${version_VERSION} ${getUserAgent()}`;
+class Octokit {
+  static VERSION = version_VERSION;
+  static defaults(defaults) {
+    const OctokitWithDefaults = class extends this {
+      constructor(...args) {
+        const options = args[0] || {};
+        if (typeof defaults === "function") {
+          super(defaults(options));
+          return;
+        }
+        super(
+          Object.assign(
+            {},
+            defaults,
+            options,
+            options.userAgent && defaults.userAgent ? {
+              userAgent: `${options.userAgent} ${defaults.userAgent}`
+            } : null
+          )
+        );
+      }
+    };
+    return OctokitWithDefaults;
+  }
+  static plugins = [];
+  /**
+   * Attach a plugin (or many) to your Octokit instance.
+   *
+   * @example
+   * const API = Octokit.plugin(plugin1, plugin2, plugin3, ...)
+   */
+  static plugin(...newPlugins) {
+    const currentPlugins = this.plugins;
+    const NewOctokit = class extends this {
+      static plugins = currentPlugins.concat(
+        newPlugins.filter((plugin) => !currentPlugins.includes(plugin))
+      );
+    };
+    return NewOctokit;
+  }
+  constructor(options = {}) {
+    const hook = new before_after_hook.Collection();
+    const requestDefaults = {
+      baseUrl: request.endpoint.DEFAULTS.baseUrl,
+      headers: {},
+      request: Object.assign({}, options.request, {
+        // @ts-ignore internal usage only, no need to type
+        hook: hook.bind(null, "request")
+      }),
+      mediaType: {
+        previews: [],
+        format: ""
+      }
+    };
+    requestDefaults.headers["user-agent"] = options.userAgent ? `${options.userAgent} ${userAgentTrail}` : userAgentTrail;
+    if (options.baseUrl) {
+      requestDefaults.baseUrl = options.baseUrl;
+    }
+    if (options.previews) {
+      requestDefaults.mediaType.previews = options.previews;
+    }
+    if (options.timeZone) {
+      requestDefaults.headers["time-zone"] = options.timeZone;
+    }
+    this.request = request.defaults(requestDefaults);
+    this.graphql = withCustomRequest(this.request).defaults(requestDefaults);
+    this.log = createLogger(options.log);
+    this.hook = hook;
+    if (!options.authStrategy) {
+      if (!options.auth) {
+        this.auth = async () => ({
+          type: "unauthenticated"
+        });
+      } else {
+        const auth = createTokenAuth(options.auth);
+        hook.wrap("request", auth.hook);
+        this.auth = auth;
+      }
+    } else {
+      const { authStrategy, ...otherOptions } = options;
+      const auth = authStrategy(
+        Object.assign(
+          {
+            request: this.request,
+            log: this.log,
+            // we pass the current octokit instance as well as its constructor options
+            // to allow for authentication strategies that return a new octokit instance
+            // that shares the same internal state as the current one. The original
+            // requirement for this was the "event-octokit" authentication strategy
+            // of https://github.com/probot/octokit-auth-probot.
+            octokit: this,
+            octokitOptions: otherOptions
+          },
+          options.auth
+        )
+      );
+      hook.wrap("request", auth.hook);
+      this.auth = auth;
+    }
+    const classConstructor = this.constructor;
+    for (let i = 0; i < classConstructor.plugins.length; ++i) {
+      Object.assign(this, classConstructor.plugins[i](this, options));
+    }
+  }
+  // assigned during constructor
+  request;
+  graphql;
+  log;
+  hook;
+  // TODO: type `octokit.auth` based on passed options.authStrategy
+  auth;
+}
+
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/plugin-rest-endpoint-methods/dist-src/version.js
+const dist_src_version_VERSION = "17.0.0";
+
+//# sourceMappingURL=version.js.map
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/plugin-rest-endpoint-methods/dist-src/generated/endpoints.js
+const Endpoints = {
+  actions: {
+    addCustomLabelsToSelfHostedRunnerForOrg: [
+      "POST /orgs/{org}/actions/runners/{runner_id}/labels"
+    ],
+    addCustomLabelsToSelfHostedRunnerForRepo: [
+      "POST /repos/{owner}/{repo}/actions/runners/{runner_id}/labels"
+    ],
+    addRepoAccessToSelfHostedRunnerGroupInOrg: [
+      "PUT /orgs/{org}/actions/runner-groups/{runner_group_id}/repositories/{repository_id}"
+    ],
+    addSelectedRepoToOrgSecret: [
+      "PUT /orgs/{org}/actions/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    addSelectedRepoToOrgVariable: [
+      "PUT /orgs/{org}/actions/variables/{name}/repositories/{repository_id}"
+    ],
+    approveWorkflowRun: [
+      "POST /repos/{owner}/{repo}/actions/runs/{run_id}/approve"
+    ],
+    cancelWorkflowRun: [
+      "POST /repos/{owner}/{repo}/actions/runs/{run_id}/cancel"
+    ],
+    createEnvironmentVariable: [
+      "POST /repos/{owner}/{repo}/environments/{environment_name}/variables"
+    ],
+    createHostedRunnerForOrg: ["POST /orgs/{org}/actions/hosted-runners"],
+    createOrUpdateEnvironmentSecret: [
+      "PUT /repos/{owner}/{repo}/environments/{environment_name}/secrets/{secret_name}"
+    ],
+    createOrUpdateOrgSecret: ["PUT /orgs/{org}/actions/secrets/{secret_name}"],
+    createOrUpdateRepoSecret: [
+      "PUT /repos/{owner}/{repo}/actions/secrets/{secret_name}"
+    ],
+    createOrgVariable: ["POST /orgs/{org}/actions/variables"],
+    createRegistrationTokenForOrg: [
+      "POST /orgs/{org}/actions/runners/registration-token"
+    ],
+    createRegistrationTokenForRepo: [
+      "POST /repos/{owner}/{repo}/actions/runners/registration-token"
+    ],
+    createRemoveTokenForOrg: ["POST /orgs/{org}/actions/runners/remove-token"],
+    createRemoveTokenForRepo: [
+      "POST /repos/{owner}/{repo}/actions/runners/remove-token"
+    ],
+    createRepoVariable: ["POST /repos/{owner}/{repo}/actions/variables"],
+    createWorkflowDispatch: [
+      "POST /repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches"
+    ],
+    deleteActionsCacheById: [
+      "DELETE /repos/{owner}/{repo}/actions/caches/{cache_id}"
+    ],
+    deleteActionsCacheByKey: [
+      "DELETE /repos/{owner}/{repo}/actions/caches{?key,ref}"
+    ],
+    deleteArtifact: [
+      "DELETE /repos/{owner}/{repo}/actions/artifacts/{artifact_id}"
+    ],
+    deleteCustomImageFromOrg: [
+      "DELETE /orgs/{org}/actions/hosted-runners/images/custom/{image_definition_id}"
+    ],
+    deleteCustomImageVersionFromOrg: [
+      "DELETE /orgs/{org}/actions/hosted-runners/images/custom/{image_definition_id}/versions/{version}"
+    ],
+    deleteEnvironmentSecret: [
+      "DELETE /repos/{owner}/{repo}/environments/{environment_name}/secrets/{secret_name}"
+    ],
+    deleteEnvironmentVariable: [
+      "DELETE /repos/{owner}/{repo}/environments/{environment_name}/variables/{name}"
+    ],
+    deleteHostedRunnerForOrg: [
+      "DELETE /orgs/{org}/actions/hosted-runners/{hosted_runner_id}"
+    ],
+    deleteOrgSecret: ["DELETE /orgs/{org}/actions/secrets/{secret_name}"],
+    deleteOrgVariable: ["DELETE /orgs/{org}/actions/variables/{name}"],
+    deleteRepoSecret: [
+      "DELETE /repos/{owner}/{repo}/actions/secrets/{secret_name}"
+    ],
+    deleteRepoVariable: [
+      "DELETE /repos/{owner}/{repo}/actions/variables/{name}"
+    ],
+    deleteSelfHostedRunnerFromOrg: [
+      "DELETE /orgs/{org}/actions/runners/{runner_id}"
+    ],
+    deleteSelfHostedRunnerFromRepo: [
+      "DELETE /repos/{owner}/{repo}/actions/runners/{runner_id}"
+    ],
+    deleteWorkflowRun: ["DELETE /repos/{owner}/{repo}/actions/runs/{run_id}"],
+    deleteWorkflowRunLogs: [
+      "DELETE /repos/{owner}/{repo}/actions/runs/{run_id}/logs"
+    ],
+    disableSelectedRepositoryGithubActionsOrganization: [
+      "DELETE /orgs/{org}/actions/permissions/repositories/{repository_id}"
+    ],
+    disableWorkflow: [
+      "PUT /repos/{owner}/{repo}/actions/workflows/{workflow_id}/disable"
+    ],
+    downloadArtifact: [
+      "GET /repos/{owner}/{repo}/actions/artifacts/{artifact_id}/{archive_format}"
+    ],
+    downloadJobLogsForWorkflowRun: [
+      "GET /repos/{owner}/{repo}/actions/jobs/{job_id}/logs"
+    ],
+    downloadWorkflowRunAttemptLogs: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}/logs"
+    ],
+    downloadWorkflowRunLogs: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/logs"
+    ],
+    enableSelectedRepositoryGithubActionsOrganization: [
+      "PUT /orgs/{org}/actions/permissions/repositories/{repository_id}"
+    ],
+    enableWorkflow: [
+      "PUT /repos/{owner}/{repo}/actions/workflows/{workflow_id}/enable"
+    ],
+    forceCancelWorkflowRun: [
+      "POST /repos/{owner}/{repo}/actions/runs/{run_id}/force-cancel"
+    ],
+    generateRunnerJitconfigForOrg: [
+      "POST /orgs/{org}/actions/runners/generate-jitconfig"
+    ],
+    generateRunnerJitconfigForRepo: [
+      "POST /repos/{owner}/{repo}/actions/runners/generate-jitconfig"
+    ],
+    getActionsCacheList: ["GET /repos/{owner}/{repo}/actions/caches"],
+    getActionsCacheUsage: ["GET /repos/{owner}/{repo}/actions/cache/usage"],
+    getActionsCacheUsageByRepoForOrg: [
+      "GET /orgs/{org}/actions/cache/usage-by-repository"
+    ],
+    getActionsCacheUsageForOrg: ["GET /orgs/{org}/actions/cache/usage"],
+    getAllowedActionsOrganization: [
+      "GET /orgs/{org}/actions/permissions/selected-actions"
+    ],
+    getAllowedActionsRepository: [
+      "GET /repos/{owner}/{repo}/actions/permissions/selected-actions"
+    ],
+    getArtifact: ["GET /repos/{owner}/{repo}/actions/artifacts/{artifact_id}"],
+    getCustomImageForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/images/custom/{image_definition_id}"
+    ],
+    getCustomImageVersionForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/images/custom/{image_definition_id}/versions/{version}"
+    ],
+    getCustomOidcSubClaimForRepo: [
+      "GET /repos/{owner}/{repo}/actions/oidc/customization/sub"
+    ],
+    getEnvironmentPublicKey: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/secrets/public-key"
+    ],
+    getEnvironmentSecret: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/secrets/{secret_name}"
+    ],
+    getEnvironmentVariable: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/variables/{name}"
+    ],
+    getGithubActionsDefaultWorkflowPermissionsOrganization: [
+      "GET /orgs/{org}/actions/permissions/workflow"
+    ],
+    getGithubActionsDefaultWorkflowPermissionsRepository: [
+      "GET /repos/{owner}/{repo}/actions/permissions/workflow"
+    ],
+    getGithubActionsPermissionsOrganization: [
+      "GET /orgs/{org}/actions/permissions"
+    ],
+    getGithubActionsPermissionsRepository: [
+      "GET /repos/{owner}/{repo}/actions/permissions"
+    ],
+    getHostedRunnerForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/{hosted_runner_id}"
+    ],
+    getHostedRunnersGithubOwnedImagesForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/images/github-owned"
+    ],
+    getHostedRunnersLimitsForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/limits"
+    ],
+    getHostedRunnersMachineSpecsForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/machine-sizes"
+    ],
+    getHostedRunnersPartnerImagesForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/images/partner"
+    ],
+    getHostedRunnersPlatformsForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/platforms"
+    ],
+    getJobForWorkflowRun: ["GET /repos/{owner}/{repo}/actions/jobs/{job_id}"],
+    getOrgPublicKey: ["GET /orgs/{org}/actions/secrets/public-key"],
+    getOrgSecret: ["GET /orgs/{org}/actions/secrets/{secret_name}"],
+    getOrgVariable: ["GET /orgs/{org}/actions/variables/{name}"],
+    getPendingDeploymentsForRun: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/pending_deployments"
+    ],
+    getRepoPermissions: [
+      "GET /repos/{owner}/{repo}/actions/permissions",
+      {},
+      { renamed: ["actions", "getGithubActionsPermissionsRepository"] }
+    ],
+    getRepoPublicKey: ["GET /repos/{owner}/{repo}/actions/secrets/public-key"],
+    getRepoSecret: ["GET /repos/{owner}/{repo}/actions/secrets/{secret_name}"],
+    getRepoVariable: ["GET /repos/{owner}/{repo}/actions/variables/{name}"],
+    getReviewsForRun: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/approvals"
+    ],
+    getSelfHostedRunnerForOrg: ["GET /orgs/{org}/actions/runners/{runner_id}"],
+    getSelfHostedRunnerForRepo: [
+      "GET /repos/{owner}/{repo}/actions/runners/{runner_id}"
+    ],
+    getWorkflow: ["GET /repos/{owner}/{repo}/actions/workflows/{workflow_id}"],
+    getWorkflowAccessToRepository: [
+      "GET /repos/{owner}/{repo}/actions/permissions/access"
+    ],
+    getWorkflowRun: ["GET /repos/{owner}/{repo}/actions/runs/{run_id}"],
+    getWorkflowRunAttempt: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}"
+    ],
+    getWorkflowRunUsage: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/timing"
+    ],
+    getWorkflowUsage: [
+      "GET /repos/{owner}/{repo}/actions/workflows/{workflow_id}/timing"
+    ],
+    listArtifactsForRepo: ["GET /repos/{owner}/{repo}/actions/artifacts"],
+    listCustomImageVersionsForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/images/custom/{image_definition_id}/versions"
+    ],
+    listCustomImagesForOrg: [
+      "GET /orgs/{org}/actions/hosted-runners/images/custom"
+    ],
+    listEnvironmentSecrets: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/secrets"
+    ],
+    listEnvironmentVariables: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/variables"
+    ],
+    listGithubHostedRunnersInGroupForOrg: [
+      "GET /orgs/{org}/actions/runner-groups/{runner_group_id}/hosted-runners"
+    ],
+    listHostedRunnersForOrg: ["GET /orgs/{org}/actions/hosted-runners"],
+    listJobsForWorkflowRun: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/jobs"
+    ],
+    listJobsForWorkflowRunAttempt: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}/jobs"
+    ],
+    listLabelsForSelfHostedRunnerForOrg: [
+      "GET /orgs/{org}/actions/runners/{runner_id}/labels"
+    ],
+    listLabelsForSelfHostedRunnerForRepo: [
+      "GET /repos/{owner}/{repo}/actions/runners/{runner_id}/labels"
+    ],
+    listOrgSecrets: ["GET /orgs/{org}/actions/secrets"],
+    listOrgVariables: ["GET /orgs/{org}/actions/variables"],
+    listRepoOrganizationSecrets: [
+      "GET /repos/{owner}/{repo}/actions/organization-secrets"
+    ],
+    listRepoOrganizationVariables: [
+      "GET /repos/{owner}/{repo}/actions/organization-variables"
+    ],
+    listRepoSecrets: ["GET /repos/{owner}/{repo}/actions/secrets"],
+    listRepoVariables: ["GET /repos/{owner}/{repo}/actions/variables"],
+    listRepoWorkflows: ["GET /repos/{owner}/{repo}/actions/workflows"],
+    listRunnerApplicationsForOrg: ["GET /orgs/{org}/actions/runners/downloads"],
+    listRunnerApplicationsForRepo: [
+      "GET /repos/{owner}/{repo}/actions/runners/downloads"
+    ],
+    listSelectedReposForOrgSecret: [
+      "GET /orgs/{org}/actions/secrets/{secret_name}/repositories"
+    ],
+    listSelectedReposForOrgVariable: [
+      "GET /orgs/{org}/actions/variables/{name}/repositories"
+    ],
+    listSelectedRepositoriesEnabledGithubActionsOrganization: [
+      "GET /orgs/{org}/actions/permissions/repositories"
+    ],
+    listSelfHostedRunnersForOrg: ["GET /orgs/{org}/actions/runners"],
+    listSelfHostedRunnersForRepo: ["GET /repos/{owner}/{repo}/actions/runners"],
+    listWorkflowRunArtifacts: [
+      "GET /repos/{owner}/{repo}/actions/runs/{run_id}/artifacts"
+    ],
+    listWorkflowRuns: [
+      "GET /repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs"
+    ],
+    listWorkflowRunsForRepo: ["GET /repos/{owner}/{repo}/actions/runs"],
+    reRunJobForWorkflowRun: [
+      "POST /repos/{owner}/{repo}/actions/jobs/{job_id}/rerun"
+    ],
+    reRunWorkflow: ["POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun"],
+    reRunWorkflowFailedJobs: [
+      "POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+    ],
+    removeAllCustomLabelsFromSelfHostedRunnerForOrg: [
+      "DELETE /orgs/{org}/actions/runners/{runner_id}/labels"
+    ],
+    removeAllCustomLabelsFromSelfHostedRunnerForRepo: [
+      "DELETE /repos/{owner}/{repo}/actions/runners/{runner_id}/labels"
+    ],
+    removeCustomLabelFromSelfHostedRunnerForOrg: [
+      "DELETE /orgs/{org}/actions/runners/{runner_id}/labels/{name}"
+    ],
+    removeCustomLabelFromSelfHostedRunnerForRepo: [
+      "DELETE /repos/{owner}/{repo}/actions/runners/{runner_id}/labels/{name}"
+    ],
+    removeSelectedRepoFromOrgSecret: [
+      "DELETE /orgs/{org}/actions/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    removeSelectedRepoFromOrgVariable: [
+      "DELETE /orgs/{org}/actions/variables/{name}/repositories/{repository_id}"
+    ],
+    reviewCustomGatesForRun: [
+      "POST /repos/{owner}/{repo}/actions/runs/{run_id}/deployment_protection_rule"
+    ],
+    reviewPendingDeploymentsForRun: [
+      "POST /repos/{owner}/{repo}/actions/runs/{run_id}/pending_deployments"
+    ],
+    setAllowedActionsOrganization: [
+      "PUT /orgs/{org}/actions/permissions/selected-actions"
+    ],
+    setAllowedActionsRepository: [
+      "PUT /repos/{owner}/{repo}/actions/permissions/selected-actions"
+    ],
+    setCustomLabelsForSelfHostedRunnerForOrg: [
+      "PUT /orgs/{org}/actions/runners/{runner_id}/labels"
+    ],
+    setCustomLabelsForSelfHostedRunnerForRepo: [
+      "PUT /repos/{owner}/{repo}/actions/runners/{runner_id}/labels"
+    ],
+    setCustomOidcSubClaimForRepo: [
+      "PUT /repos/{owner}/{repo}/actions/oidc/customization/sub"
+    ],
+    setGithubActionsDefaultWorkflowPermissionsOrganization: [
+      "PUT /orgs/{org}/actions/permissions/workflow"
+    ],
+    setGithubActionsDefaultWorkflowPermissionsRepository: [
+      "PUT /repos/{owner}/{repo}/actions/permissions/workflow"
+    ],
+    setGithubActionsPermissionsOrganization: [
+      "PUT /orgs/{org}/actions/permissions"
+    ],
+    setGithubActionsPermissionsRepository: [
+      "PUT /repos/{owner}/{repo}/actions/permissions"
+    ],
+    setSelectedReposForOrgSecret: [
+      "PUT /orgs/{org}/actions/secrets/{secret_name}/repositories"
+    ],
+    setSelectedReposForOrgVariable: [
+      "PUT /orgs/{org}/actions/variables/{name}/repositories"
+    ],
+    setSelectedRepositoriesEnabledGithubActionsOrganization: [
+      "PUT /orgs/{org}/actions/permissions/repositories"
+    ],
+    setWorkflowAccessToRepository: [
+      "PUT /repos/{owner}/{repo}/actions/permissions/access"
+    ],
+    updateEnvironmentVariable: [
+      "PATCH /repos/{owner}/{repo}/environments/{environment_name}/variables/{name}"
+    ],
+    updateHostedRunnerForOrg: [
+      "PATCH /orgs/{org}/actions/hosted-runners/{hosted_runner_id}"
+    ],
+    updateOrgVariable: ["PATCH /orgs/{org}/actions/variables/{name}"],
+    updateRepoVariable: [
+      "PATCH /repos/{owner}/{repo}/actions/variables/{name}"
+    ]
+  },
+  activity: {
+    checkRepoIsStarredByAuthenticatedUser: ["GET /user/starred/{owner}/{repo}"],
+    deleteRepoSubscription: ["DELETE /repos/{owner}/{repo}/subscription"],
+    deleteThreadSubscription: [
+      "DELETE /notifications/threads/{thread_id}/subscription"
+    ],
+    getFeeds: ["GET /feeds"],
+    getRepoSubscription: ["GET /repos/{owner}/{repo}/subscription"],
+    getThread: ["GET /notifications/threads/{thread_id}"],
+    getThreadSubscriptionForAuthenticatedUser: [
+      "GET /notifications/threads/{thread_id}/subscription"
+    ],
+    listEventsForAuthenticatedUser: ["GET /users/{username}/events"],
+    listNotificationsForAuthenticatedUser: ["GET /notifications"],
+    listOrgEventsForAuthenticatedUser: [
+      "GET /users/{username}/events/orgs/{org}"
+    ],
+    listPublicEvents: ["GET /events"],
+    listPublicEventsForRepoNetwork: ["GET /networks/{owner}/{repo}/events"],
+    listPublicEventsForUser: ["GET /users/{username}/events/public"],
+    listPublicOrgEvents: ["GET /orgs/{org}/events"],
+    listReceivedEventsForUser: ["GET /users/{username}/received_events"],
+    listReceivedPublicEventsForUser: [
+      "GET /users/{username}/received_events/public"
+    ],
+    listRepoEvents: ["GET /repos/{owner}/{repo}/events"],
+    listRepoNotificationsForAuthenticatedUser: [
+      "GET /repos/{owner}/{repo}/notifications"
+    ],
+    listReposStarredByAuthenticatedUser: ["GET /user/starred"],
+    listReposStarredByUser: ["GET /users/{username}/starred"],
+    listReposWatchedByUser: ["GET /users/{username}/subscriptions"],
+    listStargazersForRepo: ["GET /repos/{owner}/{repo}/stargazers"],
+    listWatchedReposForAuthenticatedUser: ["GET /user/subscriptions"],
+    listWatchersForRepo: ["GET /repos/{owner}/{repo}/subscribers"],
+    markNotificationsAsRead: ["PUT /notifications"],
+    markRepoNotificationsAsRead: ["PUT /repos/{owner}/{repo}/notifications"],
+    markThreadAsDone: ["DELETE /notifications/threads/{thread_id}"],
+    markThreadAsRead: ["PATCH /notifications/threads/{thread_id}"],
+    setRepoSubscription: ["PUT /repos/{owner}/{repo}/subscription"],
+    setThreadSubscription: [
+      "PUT /notifications/threads/{thread_id}/subscription"
+    ],
+    starRepoForAuthenticatedUser: ["PUT /user/starred/{owner}/{repo}"],
+    unstarRepoForAuthenticatedUser: ["DELETE /user/starred/{owner}/{repo}"]
+  },
+  apps: {
+    addRepoToInstallation: [
+      "PUT /user/installations/{installation_id}/repositories/{repository_id}",
+      {},
+      { renamed: ["apps", "addRepoToInstallationForAuthenticatedUser"] }
+    ],
+    addRepoToInstallationForAuthenticatedUser: [
+      "PUT /user/installations/{installation_id}/repositories/{repository_id}"
+    ],
+    checkToken: ["POST /applications/{client_id}/token"],
+    createFromManifest: ["POST /app-manifests/{code}/conversions"],
+    createInstallationAccessToken: [
+      "POST /app/installations/{installation_id}/access_tokens"
+    ],
+    deleteAuthorization: ["DELETE /applications/{client_id}/grant"],
+    deleteInstallation: ["DELETE /app/installations/{installation_id}"],
+    deleteToken: ["DELETE /applications/{client_id}/token"],
+    getAuthenticated: ["GET /app"],
+    getBySlug: ["GET /apps/{app_slug}"],
+    getInstallation: ["GET /app/installations/{installation_id}"],
+    getOrgInstallation: ["GET /orgs/{org}/installation"],
+    getRepoInstallation: ["GET /repos/{owner}/{repo}/installation"],
+    getSubscriptionPlanForAccount: [
+      "GET /marketplace_listing/accounts/{account_id}"
+    ],
+    getSubscriptionPlanForAccountStubbed: [
+      "GET /marketplace_listing/stubbed/accounts/{account_id}"
+    ],
+    getUserInstallation: ["GET /users/{username}/installation"],
+    getWebhookConfigForApp: ["GET /app/hook/config"],
+    getWebhookDelivery: ["GET /app/hook/deliveries/{delivery_id}"],
+    listAccountsForPlan: ["GET /marketplace_listing/plans/{plan_id}/accounts"],
+    listAccountsForPlanStubbed: [
+      "GET /marketplace_listing/stubbed/plans/{plan_id}/accounts"
+    ],
+    listInstallationReposForAuthenticatedUser: [
+      "GET /user/installations/{installation_id}/repositories"
+    ],
+    listInstallationRequestsForAuthenticatedApp: [
+      "GET /app/installation-requests"
+    ],
+    listInstallations: ["GET /app/installations"],
+    listInstallationsForAuthenticatedUser: ["GET /user/installations"],
+    listPlans: ["GET /marketplace_listing/plans"],
+    listPlansStubbed: ["GET /marketplace_listing/stubbed/plans"],
+    listReposAccessibleToInstallation: ["GET /installation/repositories"],
+    listSubscriptionsForAuthenticatedUser: ["GET /user/marketplace_purchases"],
+    listSubscriptionsForAuthenticatedUserStubbed: [
+      "GET /user/marketplace_purchases/stubbed"
+    ],
+    listWebhookDeliveries: ["GET /app/hook/deliveries"],
+    redeliverWebhookDelivery: [
+      "POST /app/hook/deliveries/{delivery_id}/attempts"
+    ],
+    removeRepoFromInstallation: [
+      "DELETE /user/installations/{installation_id}/repositories/{repository_id}",
+      {},
+      { renamed: ["apps", "removeRepoFromInstallationForAuthenticatedUser"] }
+    ],
+    removeRepoFromInstallationForAuthenticatedUser: [
+      "DELETE /user/installations/{installation_id}/repositories/{repository_id}"
+    ],
+    resetToken: ["PATCH /applications/{client_id}/token"],
+    revokeInstallationAccessToken: ["DELETE /installation/token"],
+    scopeToken: ["POST /applications/{client_id}/token/scoped"],
+    suspendInstallation: ["PUT /app/installations/{installation_id}/suspended"],
+    unsuspendInstallation: [
+      "DELETE /app/installations/{installation_id}/suspended"
+    ],
+    updateWebhookConfigForApp: ["PATCH /app/hook/config"]
+  },
+  billing: {
+    getGithubActionsBillingOrg: ["GET /orgs/{org}/settings/billing/actions"],
+    getGithubActionsBillingUser: [
+      "GET /users/{username}/settings/billing/actions"
+    ],
+    getGithubBillingPremiumRequestUsageReportOrg: [
+      "GET /organizations/{org}/settings/billing/premium_request/usage"
+    ],
+    getGithubBillingPremiumRequestUsageReportUser: [
+      "GET /users/{username}/settings/billing/premium_request/usage"
+    ],
+    getGithubBillingUsageReportOrg: [
+      "GET /organizations/{org}/settings/billing/usage"
+    ],
+    getGithubBillingUsageReportUser: [
+      "GET /users/{username}/settings/billing/usage"
+    ],
+    getGithubPackagesBillingOrg: ["GET /orgs/{org}/settings/billing/packages"],
+    getGithubPackagesBillingUser: [
+      "GET /users/{username}/settings/billing/packages"
+    ],
+    getSharedStorageBillingOrg: [
+      "GET /orgs/{org}/settings/billing/shared-storage"
+    ],
+    getSharedStorageBillingUser: [
+      "GET /users/{username}/settings/billing/shared-storage"
+    ]
+  },
+  campaigns: {
+    createCampaign: ["POST /orgs/{org}/campaigns"],
+    deleteCampaign: ["DELETE /orgs/{org}/campaigns/{campaign_number}"],
+    getCampaignSummary: ["GET /orgs/{org}/campaigns/{campaign_number}"],
+    listOrgCampaigns: ["GET /orgs/{org}/campaigns"],
+    updateCampaign: ["PATCH /orgs/{org}/campaigns/{campaign_number}"]
+  },
+  checks: {
+    create: ["POST /repos/{owner}/{repo}/check-runs"],
+    createSuite: ["POST /repos/{owner}/{repo}/check-suites"],
+    get: ["GET /repos/{owner}/{repo}/check-runs/{check_run_id}"],
+    getSuite: ["GET /repos/{owner}/{repo}/check-suites/{check_suite_id}"],
+    listAnnotations: [
+      "GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations"
+    ],
+    listForRef: ["GET /repos/{owner}/{repo}/commits/{ref}/check-runs"],
+    listForSuite: [
+      "GET /repos/{owner}/{repo}/check-suites/{check_suite_id}/check-runs"
+    ],
+    listSuitesForRef: ["GET /repos/{owner}/{repo}/commits/{ref}/check-suites"],
+    rerequestRun: [
+      "POST /repos/{owner}/{repo}/check-runs/{check_run_id}/rerequest"
+    ],
+    rerequestSuite: [
+      "POST /repos/{owner}/{repo}/check-suites/{check_suite_id}/rerequest"
+    ],
+    setSuitesPreferences: [
+      "PATCH /repos/{owner}/{repo}/check-suites/preferences"
+    ],
+    update: ["PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}"]
+  },
+  codeScanning: {
+    commitAutofix: [
+      "POST /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix/commits"
+    ],
+    createAutofix: [
+      "POST /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix"
+    ],
+    createVariantAnalysis: [
+      "POST /repos/{owner}/{repo}/code-scanning/codeql/variant-analyses"
+    ],
+    deleteAnalysis: [
+      "DELETE /repos/{owner}/{repo}/code-scanning/analyses/{analysis_id}{?confirm_delete}"
+    ],
+    deleteCodeqlDatabase: [
+      "DELETE /repos/{owner}/{repo}/code-scanning/codeql/databases/{language}"
+    ],
+    getAlert: [
+      "GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}",
+      {},
+      { renamedParameters: { alert_id: "alert_number" } }
+    ],
+    getAnalysis: [
+      "GET /repos/{owner}/{repo}/code-scanning/analyses/{analysis_id}"
+    ],
+    getAutofix: [
+      "GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix"
+    ],
+    getCodeqlDatabase: [
+      "GET /repos/{owner}/{repo}/code-scanning/codeql/databases/{language}"
+    ],
+    getDefaultSetup: ["GET /repos/{owner}/{repo}/code-scanning/default-setup"],
+    getSarif: ["GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}"],
+    getVariantAnalysis: [
+      "GET /repos/{owner}/{repo}/code-scanning/codeql/variant-analyses/{codeql_variant_analysis_id}"
+    ],
+    getVariantAnalysisRepoTask: [
+      "GET /repos/{owner}/{repo}/code-scanning/codeql/variant-analyses/{codeql_variant_analysis_id}/repos/{repo_owner}/{repo_name}"
+    ],
+    listAlertInstances: [
+      "GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/instances"
+    ],
+    listAlertsForOrg: ["GET /orgs/{org}/code-scanning/alerts"],
+    listAlertsForRepo: ["GET /repos/{owner}/{repo}/code-scanning/alerts"],
+    listAlertsInstances: [
+      "GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/instances",
+      {},
+      { renamed: ["codeScanning", "listAlertInstances"] }
+    ],
+    listCodeqlDatabases: [
+      "GET /repos/{owner}/{repo}/code-scanning/codeql/databases"
+    ],
+    listRecentAnalyses: ["GET /repos/{owner}/{repo}/code-scanning/analyses"],
+    updateAlert: [
+      "PATCH /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}"
+    ],
+    updateDefaultSetup: [
+      "PATCH /repos/{owner}/{repo}/code-scanning/default-setup"
+    ],
+    uploadSarif: ["POST /repos/{owner}/{repo}/code-scanning/sarifs"]
+  },
+  codeSecurity: {
+    attachConfiguration: [
+      "POST /orgs/{org}/code-security/configurations/{configuration_id}/attach"
+    ],
+    attachEnterpriseConfiguration: [
+      "POST /enterprises/{enterprise}/code-security/configurations/{configuration_id}/attach"
+    ],
+    createConfiguration: ["POST /orgs/{org}/code-security/configurations"],
+    createConfigurationForEnterprise: [
+      "POST /enterprises/{enterprise}/code-security/configurations"
+    ],
+    deleteConfiguration: [
+      "DELETE /orgs/{org}/code-security/configurations/{configuration_id}"
+    ],
+    deleteConfigurationForEnterprise: [
+      "DELETE /enterprises/{enterprise}/code-security/configurations/{configuration_id}"
+    ],
+    detachConfiguration: [
+      "DELETE /orgs/{org}/code-security/configurations/detach"
+    ],
+    getConfiguration: [
+      "GET /orgs/{org}/code-security/configurations/{configuration_id}"
+    ],
+    getConfigurationForRepository: [
+      "GET /repos/{owner}/{repo}/code-security-configuration"
+    ],
+    getConfigurationsForEnterprise: [
+      "GET /enterprises/{enterprise}/code-security/configurations"
+    ],
+    getConfigurationsForOrg: ["GET /orgs/{org}/code-security/configurations"],
+    getDefaultConfigurations: [
+      "GET /orgs/{org}/code-security/configurations/defaults"
+    ],
+    getDefaultConfigurationsForEnterprise: [
+      "GET /enterprises/{enterprise}/code-security/configurations/defaults"
+    ],
+    getRepositoriesForConfiguration: [
+      "GET /orgs/{org}/code-security/configurations/{configuration_id}/repositories"
+    ],
+    getRepositoriesForEnterpriseConfiguration: [
+      "GET /enterprises/{enterprise}/code-security/configurations/{configuration_id}/repositories"
+    ],
+    getSingleConfigurationForEnterprise: [
+      "GET /enterprises/{enterprise}/code-security/configurations/{configuration_id}"
+    ],
+    setConfigurationAsDefault: [
+      "PUT /orgs/{org}/code-security/configurations/{configuration_id}/defaults"
+    ],
+    setConfigurationAsDefaultForEnterprise: [
+      "PUT /enterprises/{enterprise}/code-security/configurations/{configuration_id}/defaults"
+    ],
+    updateConfiguration: [
+      "PATCH /orgs/{org}/code-security/configurations/{configuration_id}"
+    ],
+    updateEnterpriseConfiguration: [
+      "PATCH /enterprises/{enterprise}/code-security/configurations/{configuration_id}"
+    ]
+  },
+  codesOfConduct: {
+    getAllCodesOfConduct: ["GET /codes_of_conduct"],
+    getConductCode: ["GET /codes_of_conduct/{key}"]
+  },
+  codespaces: {
+    addRepositoryForSecretForAuthenticatedUser: [
+      "PUT /user/codespaces/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    addSelectedRepoToOrgSecret: [
+      "PUT /orgs/{org}/codespaces/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    checkPermissionsForDevcontainer: [
+      "GET /repos/{owner}/{repo}/codespaces/permissions_check"
+    ],
+    codespaceMachinesForAuthenticatedUser: [
+      "GET /user/codespaces/{codespace_name}/machines"
+    ],
+    createForAuthenticatedUser: ["POST /user/codespaces"],
+    createOrUpdateOrgSecret: [
+      "PUT /orgs/{org}/codespaces/secrets/{secret_name}"
+    ],
+    createOrUpdateRepoSecret: [
+      "PUT /repos/{owner}/{repo}/codespaces/secrets/{secret_name}"
+    ],
+    createOrUpdateSecretForAuthenticatedUser: [
+      "PUT /user/codespaces/secrets/{secret_name}"
+    ],
+    createWithPrForAuthenticatedUser: [
+      "POST /repos/{owner}/{repo}/pulls/{pull_number}/codespaces"
+    ],
+    createWithRepoForAuthenticatedUser: [
+      "POST /repos/{owner}/{repo}/codespaces"
+    ],
+    deleteForAuthenticatedUser: ["DELETE /user/codespaces/{codespace_name}"],
+    deleteFromOrganization: [
+      "DELETE /orgs/{org}/members/{username}/codespaces/{codespace_name}"
+    ],
+    deleteOrgSecret: ["DELETE /orgs/{org}/codespaces/secrets/{secret_name}"],
+    deleteRepoSecret: [
+      "DELETE /repos/{owner}/{repo}/codespaces/secrets/{secret_name}"
+    ],
+    deleteSecretForAuthenticatedUser: [
+      "DELETE /user/codespaces/secrets/{secret_name}"
+    ],
+    exportForAuthenticatedUser: [
+      "POST /user/codespaces/{codespace_name}/exports"
+    ],
+    getCodespacesForUserInOrg: [
+      "GET /orgs/{org}/members/{username}/codespaces"
+    ],
+    getExportDetailsForAuthenticatedUser: [
+      "GET /user/codespaces/{codespace_name}/exports/{export_id}"
+    ],
+    getForAuthenticatedUser: ["GET /user/codespaces/{codespace_name}"],
+    getOrgPublicKey: ["GET /orgs/{org}/codespaces/secrets/public-key"],
+    getOrgSecret: ["GET /orgs/{org}/codespaces/secrets/{secret_name}"],
+    getPublicKeyForAuthenticatedUser: [
+      "GET /user/codespaces/secrets/public-key"
+    ],
+    getRepoPublicKey: [
+      "GET /repos/{owner}/{repo}/codespaces/secrets/public-key"
+    ],
+    getRepoSecret: [
+      "GET /repos/{owner}/{repo}/codespaces/secrets/{secret_name}"
+    ],
+    getSecretForAuthenticatedUser: [
+      "GET /user/codespaces/secrets/{secret_name}"
+    ],
+    listDevcontainersInRepositoryForAuthenticatedUser: [
+      "GET /repos/{owner}/{repo}/codespaces/devcontainers"
+    ],
+    listForAuthenticatedUser: ["GET /user/codespaces"],
+    listInOrganization: [
+      "GET /orgs/{org}/codespaces",
+      {},
+      { renamedParameters: { org_id: "org" } }
+    ],
+    listInRepositoryForAuthenticatedUser: [
+      "GET /repos/{owner}/{repo}/codespaces"
+    ],
+    listOrgSecrets: ["GET /orgs/{org}/codespaces/secrets"],
+    listRepoSecrets: ["GET /repos/{owner}/{repo}/codespaces/secrets"],
+    listRepositoriesForSecretForAuthenticatedUser: [
+      "GET /user/codespaces/secrets/{secret_name}/repositories"
+    ],
+    listSecretsForAuthenticatedUser: ["GET /user/codespaces/secrets"],
+    listSelectedReposForOrgSecret: [
+      "GET /orgs/{org}/codespaces/secrets/{secret_name}/repositories"
+    ],
+    preFlightWithRepoForAuthenticatedUser: [
+      "GET /repos/{owner}/{repo}/codespaces/new"
+    ],
+    publishForAuthenticatedUser: [
+      "POST /user/codespaces/{codespace_name}/publish"
+    ],
+    removeRepositoryForSecretForAuthenticatedUser: [
+      "DELETE /user/codespaces/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    removeSelectedRepoFromOrgSecret: [
+      "DELETE /orgs/{org}/codespaces/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    repoMachinesForAuthenticatedUser: [
+      "GET /repos/{owner}/{repo}/codespaces/machines"
+    ],
+    setRepositoriesForSecretForAuthenticatedUser: [
+      "PUT /user/codespaces/secrets/{secret_name}/repositories"
+    ],
+    setSelectedReposForOrgSecret: [
+      "PUT /orgs/{org}/codespaces/secrets/{secret_name}/repositories"
+    ],
+    startForAuthenticatedUser: ["POST /user/codespaces/{codespace_name}/start"],
+    stopForAuthenticatedUser: ["POST /user/codespaces/{codespace_name}/stop"],
+    stopInOrganization: [
+      "POST /orgs/{org}/members/{username}/codespaces/{codespace_name}/stop"
+    ],
+    updateForAuthenticatedUser: ["PATCH /user/codespaces/{codespace_name}"]
+  },
+  copilot: {
+    addCopilotSeatsForTeams: [
+      "POST /orgs/{org}/copilot/billing/selected_teams"
+    ],
+    addCopilotSeatsForUsers: [
+      "POST /orgs/{org}/copilot/billing/selected_users"
+    ],
+    cancelCopilotSeatAssignmentForTeams: [
+      "DELETE /orgs/{org}/copilot/billing/selected_teams"
+    ],
+    cancelCopilotSeatAssignmentForUsers: [
+      "DELETE /orgs/{org}/copilot/billing/selected_users"
+    ],
+    copilotMetricsForOrganization: ["GET /orgs/{org}/copilot/metrics"],
+    copilotMetricsForTeam: ["GET /orgs/{org}/team/{team_slug}/copilot/metrics"],
+    getCopilotOrganizationDetails: ["GET /orgs/{org}/copilot/billing"],
+    getCopilotSeatDetailsForUser: [
+      "GET /orgs/{org}/members/{username}/copilot"
+    ],
+    listCopilotSeats: ["GET /orgs/{org}/copilot/billing/seats"]
+  },
+  credentials: { revoke: ["POST /credentials/revoke"] },
+  dependabot: {
+    addSelectedRepoToOrgSecret: [
+      "PUT /orgs/{org}/dependabot/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    createOrUpdateOrgSecret: [
+      "PUT /orgs/{org}/dependabot/secrets/{secret_name}"
+    ],
+    createOrUpdateRepoSecret: [
+      "PUT /repos/{owner}/{repo}/dependabot/secrets/{secret_name}"
+    ],
+    deleteOrgSecret: ["DELETE /orgs/{org}/dependabot/secrets/{secret_name}"],
+    deleteRepoSecret: [
+      "DELETE /repos/{owner}/{repo}/dependabot/secrets/{secret_name}"
+    ],
+    getAlert: ["GET /repos/{owner}/{repo}/dependabot/alerts/{alert_number}"],
+    getOrgPublicKey: ["GET /orgs/{org}/dependabot/secrets/public-key"],
+    getOrgSecret: ["GET /orgs/{org}/dependabot/secrets/{secret_name}"],
+    getRepoPublicKey: [
+      "GET /repos/{owner}/{repo}/dependabot/secrets/public-key"
+    ],
+    getRepoSecret: [
+      "GET /repos/{owner}/{repo}/dependabot/secrets/{secret_name}"
+    ],
+    listAlertsForEnterprise: [
+      "GET /enterprises/{enterprise}/dependabot/alerts"
+    ],
+    listAlertsForOrg: ["GET /orgs/{org}/dependabot/alerts"],
+    listAlertsForRepo: ["GET /repos/{owner}/{repo}/dependabot/alerts"],
+    listOrgSecrets: ["GET /orgs/{org}/dependabot/secrets"],
+    listRepoSecrets: ["GET /repos/{owner}/{repo}/dependabot/secrets"],
+    listSelectedReposForOrgSecret: [
+      "GET /orgs/{org}/dependabot/secrets/{secret_name}/repositories"
+    ],
+    removeSelectedRepoFromOrgSecret: [
+      "DELETE /orgs/{org}/dependabot/secrets/{secret_name}/repositories/{repository_id}"
+    ],
+    repositoryAccessForOrg: [
+      "GET /organizations/{org}/dependabot/repository-access"
+    ],
+    setRepositoryAccessDefaultLevel: [
+      "PUT /organizations/{org}/dependabot/repository-access/default-level"
+    ],
+    setSelectedReposForOrgSecret: [
+      "PUT /orgs/{org}/dependabot/secrets/{secret_name}/repositories"
+    ],
+    updateAlert: [
+      "PATCH /repos/{owner}/{repo}/dependabot/alerts/{alert_number}"
+    ],
+    updateRepositoryAccessForOrg: [
+      "PATCH /organizations/{org}/dependabot/repository-access"
+    ]
+  },
+  dependencyGraph: {
+    createRepositorySnapshot: [
+      "POST /repos/{owner}/{repo}/dependency-graph/snapshots"
+    ],
+    diffRange: [
+      "GET /repos/{owner}/{repo}/dependency-graph/compare/{basehead}"
+    ],
+    exportSbom: ["GET /repos/{owner}/{repo}/dependency-graph/sbom"]
+  },
+  emojis: { get: ["GET /emojis"] },
+  enterpriseTeamMemberships: {
+    add: [
+      "PUT /enterprises/{enterprise}/teams/{enterprise-team}/memberships/{username}"
+    ],
+    bulkAdd: [
+      "POST /enterprises/{enterprise}/teams/{enterprise-team}/memberships/add"
+    ],
+    bulkRemove: [
+      "POST /enterprises/{enterprise}/teams/{enterprise-team}/memberships/remove"
+    ],
+    get: [
+      "GET /enterprises/{enterprise}/teams/{enterprise-team}/memberships/{username}"
+    ],
+    list: ["GET /enterprises/{enterprise}/teams/{enterprise-team}/memberships"],
+    remove: [
+      "DELETE /enterprises/{enterprise}/teams/{enterprise-team}/memberships/{username}"
+    ]
+  },
+  enterpriseTeamOrganizations: {
+    add: [
+      "PUT /enterprises/{enterprise}/teams/{enterprise-team}/organizations/{org}"
+    ],
+    bulkAdd: [
+      "POST /enterprises/{enterprise}/teams/{enterprise-team}/organizations/add"
+    ],
+    bulkRemove: [
+      "POST /enterprises/{enterprise}/teams/{enterprise-team}/organizations/remove"
+    ],
+    delete: [
+      "DELETE /enterprises/{enterprise}/teams/{enterprise-team}/organizations/{org}"
+    ],
+    getAssignment: [
+      "GET /enterprises/{enterprise}/teams/{enterprise-team}/organizations/{org}"
+    ],
+    getAssignments: [
+      "GET /enterprises/{enterprise}/teams/{enterprise-team}/organizations"
+    ]
+  },
+  enterpriseTeams: {
+    create: ["POST /enterprises/{enterprise}/teams"],
+    delete: ["DELETE /enterprises/{enterprise}/teams/{team_slug}"],
+    get: ["GET /enterprises/{enterprise}/teams/{team_slug}"],
+    list: ["GET /enterprises/{enterprise}/teams"],
+    update: ["PATCH /enterprises/{enterprise}/teams/{team_slug}"]
+  },
+  gists: {
+    checkIsStarred: ["GET /gists/{gist_id}/star"],
+    create: ["POST /gists"],
+    createComment: ["POST /gists/{gist_id}/comments"],
+    delete: ["DELETE /gists/{gist_id}"],
+    deleteComment: ["DELETE /gists/{gist_id}/comments/{comment_id}"],
+    fork: ["POST /gists/{gist_id}/forks"],
+    get: ["GET /gists/{gist_id}"],
+    getComment: ["GET /gists/{gist_id}/comments/{comment_id}"],
+    getRevision: ["GET /gists/{gist_id}/{sha}"],
+    list: ["GET /gists"],
+    listComments: ["GET /gists/{gist_id}/comments"],
+    listCommits: ["GET /gists/{gist_id}/commits"],
+    listForUser: ["GET /users/{username}/gists"],
+    listForks: ["GET /gists/{gist_id}/forks"],
+    listPublic: ["GET /gists/public"],
+    listStarred: ["GET /gists/starred"],
+    star: ["PUT /gists/{gist_id}/star"],
+    unstar: ["DELETE /gists/{gist_id}/star"],
+    update: ["PATCH /gists/{gist_id}"],
+    updateComment: ["PATCH /gists/{gist_id}/comments/{comment_id}"]
+  },
+  git: {
+    createBlob: ["POST /repos/{owner}/{repo}/git/blobs"],
+    createCommit: ["POST /repos/{owner}/{repo}/git/commits"],
+    createRef: ["POST /repos/{owner}/{repo}/git/refs"],
+    createTag: ["POST /repos/{owner}/{repo}/git/tags"],
+    createTree: ["POST /repos/{owner}/{repo}/git/trees"],
+    deleteRef: ["DELETE /repos/{owner}/{repo}/git/refs/{ref}"],
+    getBlob: ["GET /repos/{owner}/{repo}/git/blobs/{file_sha}"],
+    getCommit: ["GET /repos/{owner}/{repo}/git/commits/{commit_sha}"],
+    getRef: ["GET /repos/{owner}/{repo}/git/ref/{ref}"],
+    getTag: ["GET /repos/{owner}/{repo}/git/tags/{tag_sha}"],
+    getTree: ["GET /repos/{owner}/{repo}/git/trees/{tree_sha}"],
+    listMatchingRefs: ["GET /repos/{owner}/{repo}/git/matching-refs/{ref}"],
+    updateRef: ["PATCH /repos/{owner}/{repo}/git/refs/{ref}"]
+  },
+  gitignore: {
+    getAllTemplates: ["GET /gitignore/templates"],
+    getTemplate: ["GET /gitignore/templates/{name}"]
+  },
+  hostedCompute: {
+    createNetworkConfigurationForOrg: [
+      "POST /orgs/{org}/settings/network-configurations"
+    ],
+    deleteNetworkConfigurationFromOrg: [
+      "DELETE /orgs/{org}/settings/network-configurations/{network_configuration_id}"
+    ],
+    getNetworkConfigurationForOrg: [
+      "GET /orgs/{org}/settings/network-configurations/{network_configuration_id}"
+    ],
+    getNetworkSettingsForOrg: [
+      "GET /orgs/{org}/settings/network-settings/{network_settings_id}"
+    ],
+    listNetworkConfigurationsForOrg: [
+      "GET /orgs/{org}/settings/network-configurations"
+    ],
+    updateNetworkConfigurationForOrg: [
+      "PATCH /orgs/{org}/settings/network-configurations/{network_configuration_id}"
+    ]
+  },
+  interactions: {
+    getRestrictionsForAuthenticatedUser: ["GET /user/interaction-limits"],
+    getRestrictionsForOrg: ["GET /orgs/{org}/interaction-limits"],
+    getRestrictionsForRepo: ["GET /repos/{owner}/{repo}/interaction-limits"],
+    getRestrictionsForYourPublicRepos: [
+      "GET /user/interaction-limits",
+      {},
+      { renamed: ["interactions", "getRestrictionsForAuthenticatedUser"] }
+    ],
+    removeRestrictionsForAuthenticatedUser: ["DELETE /user/interaction-limits"],
+    removeRestrictionsForOrg: ["DELETE /orgs/{org}/interaction-limits"],
+    removeRestrictionsForRepo: [
+      "DELETE /repos/{owner}/{repo}/interaction-limits"
+    ],
+    removeRestrictionsForYourPublicRepos: [
+      "DELETE /user/interaction-limits",
+      {},
+      { renamed: ["interactions", "removeRestrictionsForAuthenticatedUser"] }
+    ],
+    setRestrictionsForAuthenticatedUser: ["PUT /user/interaction-limits"],
+    setRestrictionsForOrg: ["PUT /orgs/{org}/interaction-limits"],
+    setRestrictionsForRepo: ["PUT /repos/{owner}/{repo}/interaction-limits"],
+    setRestrictionsForYourPublicRepos: [
+      "PUT /user/interaction-limits",
+      {},
+      { renamed: ["interactions", "setRestrictionsForAuthenticatedUser"] }
+    ]
+  },
+  issues: {
+    addAssignees: [
+      "POST /repos/{owner}/{repo}/issues/{issue_number}/assignees"
+    ],
+    addBlockedByDependency: [
+      "POST /repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by"
+    ],
+    addLabels: ["POST /repos/{owner}/{repo}/issues/{issue_number}/labels"],
+    addSubIssue: [
+      "POST /repos/{owner}/{repo}/issues/{issue_number}/sub_issues"
+    ],
+    checkUserCanBeAssigned: ["GET /repos/{owner}/{repo}/assignees/{assignee}"],
+    checkUserCanBeAssignedToIssue: [
+      "GET /repos/{owner}/{repo}/issues/{issue_number}/assignees/{assignee}"
+    ],
+    create: ["POST /repos/{owner}/{repo}/issues"],
+    createComment: [
+      "POST /repos/{owner}/{repo}/issues/{issue_number}/comments"
+    ],
+    createLabel: ["POST /repos/{owner}/{repo}/labels"],
+    createMilestone: ["POST /repos/{owner}/{repo}/milestones"],
+    deleteComment: [
+      "DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}"
+    ],
+    deleteLabel: ["DELETE /repos/{owner}/{repo}/labels/{name}"],
+    deleteMilestone: [
+      "DELETE /repos/{owner}/{repo}/milestones/{milestone_number}"
+    ],
+    get: ["GET /repos/{owner}/{repo}/issues/{issue_number}"],
+    getComment: ["GET /repos/{owner}/{repo}/issues/comments/{comment_id}"],
+    getEvent: ["GET /repos/{owner}/{repo}/issues/events/{event_id}"],
+    getLabel: ["GET /repos/{owner}/{repo}/labels/{name}"],
+    getMilestone: ["GET /repos/{owner}/{repo}/milestones/{milestone_number}"],
+    getParent: ["GET /repos/{owner}/{repo}/issues/{issue_number}/parent"],
+    list: ["GET /issues"],
+    listAssignees: ["GET /repos/{owner}/{repo}/assignees"],
+    listComments: ["GET /repos/{owner}/{repo}/issues/{issue_number}/comments"],
+    listCommentsForRepo: ["GET /repos/{owner}/{repo}/issues/comments"],
+    listDependenciesBlockedBy: [
+      "GET /repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by"
+    ],
+    listDependenciesBlocking: [
+      "GET /repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocking"
+    ],
+    listEvents: ["GET /repos/{owner}/{repo}/issues/{issue_number}/events"],
+    listEventsForRepo: ["GET /repos/{owner}/{repo}/issues/events"],
+    listEventsForTimeline: [
+      "GET /repos/{owner}/{repo}/issues/{issue_number}/timeline"
+    ],
+    listForAuthenticatedUser: ["GET /user/issues"],
+    listForOrg: ["GET /orgs/{org}/issues"],
+    listForRepo: ["GET /repos/{owner}/{repo}/issues"],
+    listLabelsForMilestone: [
+      "GET /repos/{owner}/{repo}/milestones/{milestone_number}/labels"
+    ],
+    listLabelsForRepo: ["GET /repos/{owner}/{repo}/labels"],
+    listLabelsOnIssue: [
+      "GET /repos/{owner}/{repo}/issues/{issue_number}/labels"
+    ],
+    listMilestones: ["GET /repos/{owner}/{repo}/milestones"],
+    listSubIssues: [
+      "GET /repos/{owner}/{repo}/issues/{issue_number}/sub_issues"
+    ],
+    lock: ["PUT /repos/{owner}/{repo}/issues/{issue_number}/lock"],
+    removeAllLabels: [
+      "DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels"
+    ],
+    removeAssignees: [
+      "DELETE /repos/{owner}/{repo}/issues/{issue_number}/assignees"
+    ],
+    removeDependencyBlockedBy: [
+      "DELETE /repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by/{issue_id}"
+    ],
+    removeLabel: [
+      "DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
+    ],
+    removeSubIssue: [
+      "DELETE /repos/{owner}/{repo}/issues/{issue_number}/sub_issue"
+    ],
+    reprioritizeSubIssue: [
+      "PATCH /repos/{owner}/{repo}/issues/{issue_number}/sub_issues/priority"
+    ],
+    setLabels: ["PUT /repos/{owner}/{repo}/issues/{issue_number}/labels"],
+    unlock: ["DELETE /repos/{owner}/{repo}/issues/{issue_number}/lock"],
+    update: ["PATCH /repos/{owner}/{repo}/issues/{issue_number}"],
+    updateComment: ["PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}"],
+    updateLabel: ["PATCH /repos/{owner}/{repo}/labels/{name}"],
+    updateMilestone: [
+      "PATCH /repos/{owner}/{repo}/milestones/{milestone_number}"
+    ]
+  },
+  licenses: {
+    get: ["GET /licenses/{license}"],
+    getAllCommonlyUsed: ["GET /licenses"],
+    getForRepo: ["GET /repos/{owner}/{repo}/license"]
+  },
+  markdown: {
+    render: ["POST /markdown"],
+    renderRaw: [
+      "POST /markdown/raw",
+      { headers: { "content-type": "text/plain; charset=utf-8" } }
+    ]
+  },
+  meta: {
+    get: ["GET /meta"],
+    getAllVersions: ["GET /versions"],
+    getOctocat: ["GET /octocat"],
+    getZen: ["GET /zen"],
+    root: ["GET /"]
+  },
+  migrations: {
+    deleteArchiveForAuthenticatedUser: [
+      "DELETE /user/migrations/{migration_id}/archive"
+    ],
+    deleteArchiveForOrg: [
+      "DELETE /orgs/{org}/migrations/{migration_id}/archive"
+    ],
+    downloadArchiveForOrg: [
+      "GET /orgs/{org}/migrations/{migration_id}/archive"
+    ],
+    getArchiveForAuthenticatedUser: [
+      "GET /user/migrations/{migration_id}/archive"
+    ],
+    getStatusForAuthenticatedUser: ["GET /user/migrations/{migration_id}"],
+    getStatusForOrg: ["GET /orgs/{org}/migrations/{migration_id}"],
+    listForAuthenticatedUser: ["GET /user/migrations"],
+    listForOrg: ["GET /orgs/{org}/migrations"],
+    listReposForAuthenticatedUser: [
+      "GET /user/migrations/{migration_id}/repositories"
+    ],
+    listReposForOrg: ["GET /orgs/{org}/migrations/{migration_id}/repositories"],
+    listReposForUser: [
+      "GET /user/migrations/{migration_id}/repositories",
+      {},
+      { renamed: ["migrations", "listReposForAuthenticatedUser"] }
+    ],
+    startForAuthenticatedUser: ["POST /user/migrations"],
+    startForOrg: ["POST /orgs/{org}/migrations"],
+    unlockRepoForAuthenticatedUser: [
+      "DELETE /user/migrations/{migration_id}/repos/{repo_name}/lock"
+    ],
+    unlockRepoForOrg: [
+      "DELETE /orgs/{org}/migrations/{migration_id}/repos/{repo_name}/lock"
+    ]
+  },
+  oidc: {
+    getOidcCustomSubTemplateForOrg: [
+      "GET /orgs/{org}/actions/oidc/customization/sub"
+    ],
+    updateOidcCustomSubTemplateForOrg: [
+      "PUT /orgs/{org}/actions/oidc/customization/sub"
+    ]
+  },
+  orgs: {
+    addSecurityManagerTeam: [
+      "PUT /orgs/{org}/security-managers/teams/{team_slug}",
+      {},
+      {
+        deprecated: "octokit.rest.orgs.addSecurityManagerTeam() is deprecated, see https://docs.github.com/rest/orgs/security-managers#add-a-security-manager-team"
+      }
+    ],
+    assignTeamToOrgRole: [
+      "PUT /orgs/{org}/organization-roles/teams/{team_slug}/{role_id}"
+    ],
+    assignUserToOrgRole: [
+      "PUT /orgs/{org}/organization-roles/users/{username}/{role_id}"
+    ],
+    blockUser: ["PUT /orgs/{org}/blocks/{username}"],
+    cancelInvitation: ["DELETE /orgs/{org}/invitations/{invitation_id}"],
+    checkBlockedUser: ["GET /orgs/{org}/blocks/{username}"],
+    checkMembershipForUser: ["GET /orgs/{org}/members/{username}"],
+    checkPublicMembershipForUser: ["GET /orgs/{org}/public_members/{username}"],
+    convertMemberToOutsideCollaborator: [
+      "PUT /orgs/{org}/outside_collaborators/{username}"
+    ],
+    createArtifactStorageRecord: [
+      "POST /orgs/{org}/artifacts/metadata/storage-record"
+    ],
+    createInvitation: ["POST /orgs/{org}/invitations"],
+    createIssueType: ["POST /orgs/{org}/issue-types"],
+    createWebhook: ["POST /orgs/{org}/hooks"],
+    customPropertiesForOrgsCreateOrUpdateOrganizationValues: [
+      "PATCH /organizations/{org}/org-properties/values"
+    ],
+    customPropertiesForOrgsGetOrganizationValues: [
+      "GET /organizations/{org}/org-properties/values"
+    ],
+    customPropertiesForReposCreateOrUpdateOrganizationDefinition: [
+      "PUT /orgs/{org}/properties/schema/{custom_property_name}"
+    ],
+    customPropertiesForReposCreateOrUpdateOrganizationDefinitions: [
+      "PATCH /orgs/{org}/properties/schema"
+    ],
+    customPropertiesForReposCreateOrUpdateOrganizationValues: [
+      "PATCH /orgs/{org}/properties/values"
+    ],
+    customPropertiesForReposDeleteOrganizationDefinition: [
+      "DELETE /orgs/{org}/properties/schema/{custom_property_name}"
+    ],
+    customPropertiesForReposGetOrganizationDefinition: [
+      "GET /orgs/{org}/properties/schema/{custom_property_name}"
+    ],
+    customPropertiesForReposGetOrganizationDefinitions: [
+      "GET /orgs/{org}/properties/schema"
+    ],
+    customPropertiesForReposGetOrganizationValues: [
+      "GET /orgs/{org}/properties/values"
+    ],
+    delete: ["DELETE /orgs/{org}"],
+    deleteAttestationsBulk: ["POST /orgs/{org}/attestations/delete-request"],
+    deleteAttestationsById: [
+      "DELETE /orgs/{org}/attestations/{attestation_id}"
+    ],
+    deleteAttestationsBySubjectDigest: [
+      "DELETE /orgs/{org}/attestations/digest/{subject_digest}"
+    ],
+    deleteIssueType: ["DELETE /orgs/{org}/issue-types/{issue_type_id}"],
+    deleteWebhook: ["DELETE /orgs/{org}/hooks/{hook_id}"],
+    disableSelectedRepositoryImmutableReleasesOrganization: [
+      "DELETE /orgs/{org}/settings/immutable-releases/repositories/{repository_id}"
+    ],
+    enableSelectedRepositoryImmutableReleasesOrganization: [
+      "PUT /orgs/{org}/settings/immutable-releases/repositories/{repository_id}"
+    ],
+    get: ["GET /orgs/{org}"],
+    getImmutableReleasesSettings: [
+      "GET /orgs/{org}/settings/immutable-releases"
+    ],
+    getImmutableReleasesSettingsRepositories: [
+      "GET /orgs/{org}/settings/immutable-releases/repositories"
+    ],
+    getMembershipForAuthenticatedUser: ["GET /user/memberships/orgs/{org}"],
+    getMembershipForUser: ["GET /orgs/{org}/memberships/{username}"],
+    getOrgRole: ["GET /orgs/{org}/organization-roles/{role_id}"],
+    getOrgRulesetHistory: ["GET /orgs/{org}/rulesets/{ruleset_id}/history"],
+    getOrgRulesetVersion: [
+      "GET /orgs/{org}/rulesets/{ruleset_id}/history/{version_id}"
+    ],
+    getWebhook: ["GET /orgs/{org}/hooks/{hook_id}"],
+    getWebhookConfigForOrg: ["GET /orgs/{org}/hooks/{hook_id}/config"],
+    getWebhookDelivery: [
+      "GET /orgs/{org}/hooks/{hook_id}/deliveries/{delivery_id}"
+    ],
+    list: ["GET /organizations"],
+    listAppInstallations: ["GET /orgs/{org}/installations"],
+    listArtifactStorageRecords: [
+      "GET /orgs/{org}/artifacts/{subject_digest}/metadata/storage-records"
+    ],
+    listAttestationRepositories: ["GET /orgs/{org}/attestations/repositories"],
+    listAttestations: ["GET /orgs/{org}/attestations/{subject_digest}"],
+    listAttestationsBulk: [
+      "POST /orgs/{org}/attestations/bulk-list{?per_page,before,after}"
+    ],
+    listBlockedUsers: ["GET /orgs/{org}/blocks"],
+    listFailedInvitations: ["GET /orgs/{org}/failed_invitations"],
+    listForAuthenticatedUser: ["GET /user/orgs"],
+    listForUser: ["GET /users/{username}/orgs"],
+    listInvitationTeams: ["GET /orgs/{org}/invitations/{invitation_id}/teams"],
+    listIssueTypes: ["GET /orgs/{org}/issue-types"],
+    listMembers: ["GET /orgs/{org}/members"],
+    listMembershipsForAuthenticatedUser: ["GET /user/memberships/orgs"],
+    listOrgRoleTeams: ["GET /orgs/{org}/organization-roles/{role_id}/teams"],
+    listOrgRoleUsers: ["GET /orgs/{org}/organization-roles/{role_id}/users"],
+    listOrgRoles: ["GET /orgs/{org}/organization-roles"],
+    listOrganizationFineGrainedPermissions: [
+      "GET /orgs/{org}/organization-fine-grained-permissions"
+    ],
+    listOutsideCollaborators: ["GET /orgs/{org}/outside_collaborators"],
+    listPatGrantRepositories: [
+      "GET /orgs/{org}/personal-access-tokens/{pat_id}/repositories"
+    ],
+    listPatGrantRequestRepositories: [
+      "GET /orgs/{org}/personal-access-token-requests/{pat_request_id}/repositories"
+    ],
+    listPatGrantRequests: ["GET /orgs/{org}/personal-access-token-requests"],
+    listPatGrants: ["GET /orgs/{org}/personal-access-tokens"],
+    listPendingInvitations: ["GET /orgs/{org}/invitations"],
+    listPublicMembers: ["GET /orgs/{org}/public_members"],
+    listSecurityManagerTeams: [
+      "GET /orgs/{org}/security-managers",
+      {},
+      {
+        deprecated: "octokit.rest.orgs.listSecurityManagerTeams() is deprecated, see https://docs.github.com/rest/orgs/security-managers#list-security-manager-teams"
+      }
+    ],
+    listWebhookDeliveries: ["GET /orgs/{org}/hooks/{hook_id}/deliveries"],
+    listWebhooks: ["GET /orgs/{org}/hooks"],
+    pingWebhook: ["POST /orgs/{org}/hooks/{hook_id}/pings"],
+    redeliverWebhookDelivery: [
+      "POST /orgs/{org}/hooks/{hook_id}/deliveries/{delivery_id}/attempts"
+    ],
+    removeMember: ["DELETE /orgs/{org}/members/{username}"],
+    removeMembershipForUser: ["DELETE /orgs/{org}/memberships/{username}"],
+    removeOutsideCollaborator: [
+      "DELETE /orgs/{org}/outside_collaborators/{username}"
+    ],
+    removePublicMembershipForAuthenticatedUser: [
+      "DELETE /orgs/{org}/public_members/{username}"
+    ],
+    removeSecurityManagerTeam: [
+      "DELETE /orgs/{org}/security-managers/teams/{team_slug}",
+      {},
+      {
+        deprecated: "octokit.rest.orgs.removeSecurityManagerTeam() is deprecated, see https://docs.github.com/rest/orgs/security-managers#remove-a-security-manager-team"
+      }
+    ],
+    reviewPatGrantRequest: [
+      "POST /orgs/{org}/personal-access-token-requests/{pat_request_id}"
+    ],
+    reviewPatGrantRequestsInBulk: [
+      "POST /orgs/{org}/personal-access-token-requests"
+    ],
+    revokeAllOrgRolesTeam: [
+      "DELETE /orgs/{org}/organization-roles/teams/{team_slug}"
+    ],
+    revokeAllOrgRolesUser: [
+      "DELETE /orgs/{org}/organization-roles/users/{username}"
+    ],
+    revokeOrgRoleTeam: [
+      "DELETE /orgs/{org}/organization-roles/teams/{team_slug}/{role_id}"
+    ],
+    revokeOrgRoleUser: [
+      "DELETE /orgs/{org}/organization-roles/users/{username}/{role_id}"
+    ],
+    setImmutableReleasesSettings: [
+      "PUT /orgs/{org}/settings/immutable-releases"
+    ],
+    setImmutableReleasesSettingsRepositories: [
+      "PUT /orgs/{org}/settings/immutable-releases/repositories"
+    ],
+    setMembershipForUser: ["PUT /orgs/{org}/memberships/{username}"],
+    setPublicMembershipForAuthenticatedUser: [
+      "PUT /orgs/{org}/public_members/{username}"
+    ],
+    unblockUser: ["DELETE /orgs/{org}/blocks/{username}"],
+    update: ["PATCH /orgs/{org}"],
+    updateIssueType: ["PUT /orgs/{org}/issue-types/{issue_type_id}"],
+    updateMembershipForAuthenticatedUser: [
+      "PATCH /user/memberships/orgs/{org}"
+    ],
+    updatePatAccess: ["POST /orgs/{org}/personal-access-tokens/{pat_id}"],
+    updatePatAccesses: ["POST /orgs/{org}/personal-access-tokens"],
+    updateWebhook: ["PATCH /orgs/{org}/hooks/{hook_id}"],
+    updateWebhookConfigForOrg: ["PATCH /orgs/{org}/hooks/{hook_id}/config"]
+  },
+  packages: {
+    deletePackageForAuthenticatedUser: [
+      "DELETE /user/packages/{package_type}/{package_name}"
+    ],
+    deletePackageForOrg: [
+      "DELETE /orgs/{org}/packages/{package_type}/{package_name}"
+    ],
+    deletePackageForUser: [
+      "DELETE /users/{username}/packages/{package_type}/{package_name}"
+    ],
+    deletePackageVersionForAuthenticatedUser: [
+      "DELETE /user/packages/{package_type}/{package_name}/versions/{package_version_id}"
+    ],
+    deletePackageVersionForOrg: [
+      "DELETE /orgs/{org}/packages/{package_type}/{package_name}/versions/{package_version_id}"
+    ],
+    deletePackageVersionForUser: [
+      "DELETE /users/{username}/packages/{package_type}/{package_name}/versions/{package_version_id}"
+    ],
+    getAllPackageVersionsForAPackageOwnedByAnOrg: [
+      "GET /orgs/{org}/packages/{package_type}/{package_name}/versions",
+      {},
+      { renamed: ["packages", "getAllPackageVersionsForPackageOwnedByOrg"] }
+    ],
+    getAllPackageVersionsForAPackageOwnedByTheAuthenticatedUser: [
+      "GET /user/packages/{package_type}/{package_name}/versions",
+      {},
+      {
+        renamed: [
+          "packages",
+          "getAllPackageVersionsForPackageOwnedByAuthenticatedUser"
+        ]
+      }
+    ],
+    getAllPackageVersionsForPackageOwnedByAuthenticatedUser: [
+      "GET /user/packages/{package_type}/{package_name}/versions"
+    ],
+    getAllPackageVersionsForPackageOwnedByOrg: [
+      "GET /orgs/{org}/packages/{package_type}/{package_name}/versions"
+    ],
+    getAllPackageVersionsForPackageOwnedByUser: [
+      "GET /users/{username}/packages/{package_type}/{package_name}/versions"
+    ],
+    getPackageForAuthenticatedUser: [
+      "GET /user/packages/{package_type}/{package_name}"
+    ],
+    getPackageForOrganization: [
+      "GET /orgs/{org}/packages/{package_type}/{package_name}"
+    ],
+    getPackageForUser: [
+      "GET /users/{username}/packages/{package_type}/{package_name}"
+    ],
+    getPackageVersionForAuthenticatedUser: [
+      "GET /user/packages/{package_type}/{package_name}/versions/{package_version_id}"
+    ],
+    getPackageVersionForOrganization: [
+      "GET /orgs/{org}/packages/{package_type}/{package_name}/versions/{package_version_id}"
+    ],
+    getPackageVersionForUser: [
+      "GET /users/{username}/packages/{package_type}/{package_name}/versions/{package_version_id}"
+    ],
+    listDockerMigrationConflictingPackagesForAuthenticatedUser: [
+      "GET /user/docker/conflicts"
+    ],
+    listDockerMigrationConflictingPackagesForOrganization: [
+      "GET /orgs/{org}/docker/conflicts"
+    ],
+    listDockerMigrationConflictingPackagesForUser: [
+      "GET /users/{username}/docker/conflicts"
+    ],
+    listPackagesForAuthenticatedUser: ["GET /user/packages"],
+    listPackagesForOrganization: ["GET /orgs/{org}/packages"],
+    listPackagesForUser: ["GET /users/{username}/packages"],
+    restorePackageForAuthenticatedUser: [
+      "POST /user/packages/{package_type}/{package_name}/restore{?token}"
+    ],
+    restorePackageForOrg: [
+      "POST /orgs/{org}/packages/{package_type}/{package_name}/restore{?token}"
+    ],
+    restorePackageForUser: [
+      "POST /users/{username}/packages/{package_type}/{package_name}/restore{?token}"
+    ],
+    restorePackageVersionForAuthenticatedUser: [
+      "POST /user/packages/{package_type}/{package_name}/versions/{package_version_id}/restore"
+    ],
+    restorePackageVersionForOrg: [
+      "POST /orgs/{org}/packages/{package_type}/{package_name}/versions/{package_version_id}/restore"
+    ],
+    restorePackageVersionForUser: [
+      "POST /users/{username}/packages/{package_type}/{package_name}/versions/{package_version_id}/restore"
+    ]
+  },
+  privateRegistries: {
+    createOrgPrivateRegistry: ["POST /orgs/{org}/private-registries"],
+    deleteOrgPrivateRegistry: [
+      "DELETE /orgs/{org}/private-registries/{secret_name}"
+    ],
+    getOrgPrivateRegistry: ["GET /orgs/{org}/private-registries/{secret_name}"],
+    getOrgPublicKey: ["GET /orgs/{org}/private-registries/public-key"],
+    listOrgPrivateRegistries: ["GET /orgs/{org}/private-registries"],
+    updateOrgPrivateRegistry: [
+      "PATCH /orgs/{org}/private-registries/{secret_name}"
+    ]
+  },
+  projects: {
+    addItemForOrg: ["POST /orgs/{org}/projectsV2/{project_number}/items"],
+    addItemForUser: [
+      "POST /users/{username}/projectsV2/{project_number}/items"
+    ],
+    deleteItemForOrg: [
+      "DELETE /orgs/{org}/projectsV2/{project_number}/items/{item_id}"
+    ],
+    deleteItemForUser: [
+      "DELETE /users/{username}/projectsV2/{project_number}/items/{item_id}"
+    ],
+    getFieldForOrg: [
+      "GET /orgs/{org}/projectsV2/{project_number}/fields/{field_id}"
+    ],
+    getFieldForUser: [
+      "GET /users/{username}/projectsV2/{project_number}/fields/{field_id}"
+    ],
+    getForOrg: ["GET /orgs/{org}/projectsV2/{project_number}"],
+    getForUser: ["GET /users/{username}/projectsV2/{project_number}"],
+    getOrgItem: ["GET /orgs/{org}/projectsV2/{project_number}/items/{item_id}"],
+    getUserItem: [
+      "GET /users/{username}/projectsV2/{project_number}/items/{item_id}"
+    ],
+    listFieldsForOrg: ["GET /orgs/{org}/projectsV2/{project_number}/fields"],
+    listFieldsForUser: [
+      "GET /users/{username}/projectsV2/{project_number}/fields"
+    ],
+    listForOrg: ["GET /orgs/{org}/projectsV2"],
+    listForUser: ["GET /users/{username}/projectsV2"],
+    listItemsForOrg: ["GET /orgs/{org}/projectsV2/{project_number}/items"],
+    listItemsForUser: [
+      "GET /users/{username}/projectsV2/{project_number}/items"
+    ],
+    updateItemForOrg: [
+      "PATCH /orgs/{org}/projectsV2/{project_number}/items/{item_id}"
+    ],
+    updateItemForUser: [
+      "PATCH /users/{username}/projectsV2/{project_number}/items/{item_id}"
+    ]
+  },
+  pulls: {
+    checkIfMerged: ["GET /repos/{owner}/{repo}/pulls/{pull_number}/merge"],
+    create: ["POST /repos/{owner}/{repo}/pulls"],
+    createReplyForReviewComment: [
+      "POST /repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies"
+    ],
+    createReview: ["POST /repos/{owner}/{repo}/pulls/{pull_number}/reviews"],
+    createReviewComment: [
+      "POST /repos/{owner}/{repo}/pulls/{pull_number}/comments"
+    ],
+    deletePendingReview: [
+      "DELETE /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}"
+    ],
+    deleteReviewComment: [
+      "DELETE /repos/{owner}/{repo}/pulls/comments/{comment_id}"
+    ],
+    dismissReview: [
+      "PUT /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/dismissals"
+    ],
+    get: ["GET /repos/{owner}/{repo}/pulls/{pull_number}"],
+    getReview: [
+      "GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}"
+    ],
+    getReviewComment: ["GET /repos/{owner}/{repo}/pulls/comments/{comment_id}"],
+    list: ["GET /repos/{owner}/{repo}/pulls"],
+    listCommentsForReview: [
+      "GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/comments"
+    ],
+    listCommits: ["GET /repos/{owner}/{repo}/pulls/{pull_number}/commits"],
+    listFiles: ["GET /repos/{owner}/{repo}/pulls/{pull_number}/files"],
+    listRequestedReviewers: [
+      "GET /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers"
+    ],
+    listReviewComments: [
+      "GET /repos/{owner}/{repo}/pulls/{pull_number}/comments"
+    ],
+    listReviewCommentsForRepo: ["GET /repos/{owner}/{repo}/pulls/comments"],
+    listReviews: ["GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews"],
+    merge: ["PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge"],
+    removeRequestedReviewers: [
+      "DELETE /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers"
+    ],
+    requestReviewers: [
+      "POST /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers"
+    ],
+    submitReview: [
+      "POST /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/events"
+    ],
+    update: ["PATCH /repos/{owner}/{repo}/pulls/{pull_number}"],
+    updateBranch: [
+      "PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch"
+    ],
+    updateReview: [
+      "PUT /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}"
+    ],
+    updateReviewComment: [
+      "PATCH /repos/{owner}/{repo}/pulls/comments/{comment_id}"
+    ]
+  },
+  rateLimit: { get: ["GET /rate_limit"] },
+  reactions: {
+    createForCommitComment: [
+      "POST /repos/{owner}/{repo}/comments/{comment_id}/reactions"
+    ],
+    createForIssue: [
+      "POST /repos/{owner}/{repo}/issues/{issue_number}/reactions"
+    ],
+    createForIssueComment: [
+      "POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+    ],
+    createForPullRequestReviewComment: [
+      "POST /repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions"
+    ],
+    createForRelease: [
+      "POST /repos/{owner}/{repo}/releases/{release_id}/reactions"
+    ],
+    createForTeamDiscussionCommentInOrg: [
+      "POST /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}/reactions"
+    ],
+    createForTeamDiscussionInOrg: [
+      "POST /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/reactions"
+    ],
+    deleteForCommitComment: [
+      "DELETE /repos/{owner}/{repo}/comments/{comment_id}/reactions/{reaction_id}"
+    ],
+    deleteForIssue: [
+      "DELETE /repos/{owner}/{repo}/issues/{issue_number}/reactions/{reaction_id}"
+    ],
+    deleteForIssueComment: [
+      "DELETE /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions/{reaction_id}"
+    ],
+    deleteForPullRequestComment: [
+      "DELETE /repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions/{reaction_id}"
+    ],
+    deleteForRelease: [
+      "DELETE /repos/{owner}/{repo}/releases/{release_id}/reactions/{reaction_id}"
+    ],
+    deleteForTeamDiscussion: [
+      "DELETE /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/reactions/{reaction_id}"
+    ],
+    deleteForTeamDiscussionComment: [
+      "DELETE /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}/reactions/{reaction_id}"
+    ],
+    listForCommitComment: [
+      "GET /repos/{owner}/{repo}/comments/{comment_id}/reactions"
+    ],
+    listForIssue: ["GET /repos/{owner}/{repo}/issues/{issue_number}/reactions"],
+    listForIssueComment: [
+      "GET /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
+    ],
+    listForPullRequestReviewComment: [
+      "GET /repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions"
+    ],
+    listForRelease: [
+      "GET /repos/{owner}/{repo}/releases/{release_id}/reactions"
+    ],
+    listForTeamDiscussionCommentInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}/reactions"
+    ],
+    listForTeamDiscussionInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/reactions"
+    ]
+  },
+  repos: {
+    acceptInvitation: [
+      "PATCH /user/repository_invitations/{invitation_id}",
+      {},
+      { renamed: ["repos", "acceptInvitationForAuthenticatedUser"] }
+    ],
+    acceptInvitationForAuthenticatedUser: [
+      "PATCH /user/repository_invitations/{invitation_id}"
+    ],
+    addAppAccessRestrictions: [
+      "POST /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/apps",
+      {},
+      { mapToData: "apps" }
+    ],
+    addCollaborator: ["PUT /repos/{owner}/{repo}/collaborators/{username}"],
+    addStatusCheckContexts: [
+      "POST /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks/contexts",
+      {},
+      { mapToData: "contexts" }
+    ],
+    addTeamAccessRestrictions: [
+      "POST /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/teams",
+      {},
+      { mapToData: "teams" }
+    ],
+    addUserAccessRestrictions: [
+      "POST /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/users",
+      {},
+      { mapToData: "users" }
+    ],
+    cancelPagesDeployment: [
+      "POST /repos/{owner}/{repo}/pages/deployments/{pages_deployment_id}/cancel"
+    ],
+    checkAutomatedSecurityFixes: [
+      "GET /repos/{owner}/{repo}/automated-security-fixes"
+    ],
+    checkCollaborator: ["GET /repos/{owner}/{repo}/collaborators/{username}"],
+    checkImmutableReleases: ["GET /repos/{owner}/{repo}/immutable-releases"],
+    checkPrivateVulnerabilityReporting: [
+      "GET /repos/{owner}/{repo}/private-vulnerability-reporting"
+    ],
+    checkVulnerabilityAlerts: [
+      "GET /repos/{owner}/{repo}/vulnerability-alerts"
+    ],
+    codeownersErrors: ["GET /repos/{owner}/{repo}/codeowners/errors"],
+    compareCommits: ["GET /repos/{owner}/{repo}/compare/{base}...{head}"],
+    compareCommitsWithBasehead: [
+      "GET /repos/{owner}/{repo}/compare/{basehead}"
+    ],
+    createAttestation: ["POST /repos/{owner}/{repo}/attestations"],
+    createAutolink: ["POST /repos/{owner}/{repo}/autolinks"],
+    createCommitComment: [
+      "POST /repos/{owner}/{repo}/commits/{commit_sha}/comments"
+    ],
+    createCommitSignatureProtection: [
+      "POST /repos/{owner}/{repo}/branches/{branch}/protection/required_signatures"
+    ],
+    createCommitStatus: ["POST /repos/{owner}/{repo}/statuses/{sha}"],
+    createDeployKey: ["POST /repos/{owner}/{repo}/keys"],
+    createDeployment: ["POST /repos/{owner}/{repo}/deployments"],
+    createDeploymentBranchPolicy: [
+      "POST /repos/{owner}/{repo}/environments/{environment_name}/deployment-branch-policies"
+    ],
+    createDeploymentProtectionRule: [
+      "POST /repos/{owner}/{repo}/environments/{environment_name}/deployment_protection_rules"
+    ],
+    createDeploymentStatus: [
+      "POST /repos/{owner}/{repo}/deployments/{deployment_id}/statuses"
+    ],
+    createDispatchEvent: ["POST /repos/{owner}/{repo}/dispatches"],
+    createForAuthenticatedUser: ["POST /user/repos"],
+    createFork: ["POST /repos/{owner}/{repo}/forks"],
+    createInOrg: ["POST /orgs/{org}/repos"],
+    createOrUpdateEnvironment: [
+      "PUT /repos/{owner}/{repo}/environments/{environment_name}"
+    ],
+    createOrUpdateFileContents: ["PUT /repos/{owner}/{repo}/contents/{path}"],
+    createOrgRuleset: ["POST /orgs/{org}/rulesets"],
+    createPagesDeployment: ["POST /repos/{owner}/{repo}/pages/deployments"],
+    createPagesSite: ["POST /repos/{owner}/{repo}/pages"],
+    createRelease: ["POST /repos/{owner}/{repo}/releases"],
+    createRepoRuleset: ["POST /repos/{owner}/{repo}/rulesets"],
+    createUsingTemplate: [
+      "POST /repos/{template_owner}/{template_repo}/generate"
+    ],
+    createWebhook: ["POST /repos/{owner}/{repo}/hooks"],
+    customPropertiesForReposCreateOrUpdateRepositoryValues: [
+      "PATCH /repos/{owner}/{repo}/properties/values"
+    ],
+    customPropertiesForReposGetRepositoryValues: [
+      "GET /repos/{owner}/{repo}/properties/values"
+    ],
+    declineInvitation: [
+      "DELETE /user/repository_invitations/{invitation_id}",
+      {},
+      { renamed: ["repos", "declineInvitationForAuthenticatedUser"] }
+    ],
+    declineInvitationForAuthenticatedUser: [
+      "DELETE /user/repository_invitations/{invitation_id}"
+    ],
+    delete: ["DELETE /repos/{owner}/{repo}"],
+    deleteAccessRestrictions: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/restrictions"
+    ],
+    deleteAdminBranchProtection: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/enforce_admins"
+    ],
+    deleteAnEnvironment: [
+      "DELETE /repos/{owner}/{repo}/environments/{environment_name}"
+    ],
+    deleteAutolink: ["DELETE /repos/{owner}/{repo}/autolinks/{autolink_id}"],
+    deleteBranchProtection: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection"
+    ],
+    deleteCommitComment: ["DELETE /repos/{owner}/{repo}/comments/{comment_id}"],
+    deleteCommitSignatureProtection: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/required_signatures"
+    ],
+    deleteDeployKey: ["DELETE /repos/{owner}/{repo}/keys/{key_id}"],
+    deleteDeployment: [
+      "DELETE /repos/{owner}/{repo}/deployments/{deployment_id}"
+    ],
+    deleteDeploymentBranchPolicy: [
+      "DELETE /repos/{owner}/{repo}/environments/{environment_name}/deployment-branch-policies/{branch_policy_id}"
+    ],
+    deleteFile: ["DELETE /repos/{owner}/{repo}/contents/{path}"],
+    deleteInvitation: [
+      "DELETE /repos/{owner}/{repo}/invitations/{invitation_id}"
+    ],
+    deleteOrgRuleset: ["DELETE /orgs/{org}/rulesets/{ruleset_id}"],
+    deletePagesSite: ["DELETE /repos/{owner}/{repo}/pages"],
+    deletePullRequestReviewProtection: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/required_pull_request_reviews"
+    ],
+    deleteRelease: ["DELETE /repos/{owner}/{repo}/releases/{release_id}"],
+    deleteReleaseAsset: [
+      "DELETE /repos/{owner}/{repo}/releases/assets/{asset_id}"
+    ],
+    deleteRepoRuleset: ["DELETE /repos/{owner}/{repo}/rulesets/{ruleset_id}"],
+    deleteWebhook: ["DELETE /repos/{owner}/{repo}/hooks/{hook_id}"],
+    disableAutomatedSecurityFixes: [
+      "DELETE /repos/{owner}/{repo}/automated-security-fixes"
+    ],
+    disableDeploymentProtectionRule: [
+      "DELETE /repos/{owner}/{repo}/environments/{environment_name}/deployment_protection_rules/{protection_rule_id}"
+    ],
+    disableImmutableReleases: [
+      "DELETE /repos/{owner}/{repo}/immutable-releases"
+    ],
+    disablePrivateVulnerabilityReporting: [
+      "DELETE /repos/{owner}/{repo}/private-vulnerability-reporting"
+    ],
+    disableVulnerabilityAlerts: [
+      "DELETE /repos/{owner}/{repo}/vulnerability-alerts"
+    ],
+    downloadArchive: [
+      "GET /repos/{owner}/{repo}/zipball/{ref}",
+      {},
+      { renamed: ["repos", "downloadZipballArchive"] }
+    ],
+    downloadTarballArchive: ["GET /repos/{owner}/{repo}/tarball/{ref}"],
+    downloadZipballArchive: ["GET /repos/{owner}/{repo}/zipball/{ref}"],
+    enableAutomatedSecurityFixes: [
+      "PUT /repos/{owner}/{repo}/automated-security-fixes"
+    ],
+    enableImmutableReleases: ["PUT /repos/{owner}/{repo}/immutable-releases"],
+    enablePrivateVulnerabilityReporting: [
+      "PUT /repos/{owner}/{repo}/private-vulnerability-reporting"
+    ],
+    enableVulnerabilityAlerts: [
+      "PUT /repos/{owner}/{repo}/vulnerability-alerts"
+    ],
+    generateReleaseNotes: [
+      "POST /repos/{owner}/{repo}/releases/generate-notes"
+    ],
+    get: ["GET /repos/{owner}/{repo}"],
+    getAccessRestrictions: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/restrictions"
+    ],
+    getAdminBranchProtection: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/enforce_admins"
+    ],
+    getAllDeploymentProtectionRules: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment_protection_rules"
+    ],
+    getAllEnvironments: ["GET /repos/{owner}/{repo}/environments"],
+    getAllStatusCheckContexts: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks/contexts"
+    ],
+    getAllTopics: ["GET /repos/{owner}/{repo}/topics"],
+    getAppsWithAccessToProtectedBranch: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/apps"
+    ],
+    getAutolink: ["GET /repos/{owner}/{repo}/autolinks/{autolink_id}"],
+    getBranch: ["GET /repos/{owner}/{repo}/branches/{branch}"],
+    getBranchProtection: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection"
+    ],
+    getBranchRules: ["GET /repos/{owner}/{repo}/rules/branches/{branch}"],
+    getClones: ["GET /repos/{owner}/{repo}/traffic/clones"],
+    getCodeFrequencyStats: ["GET /repos/{owner}/{repo}/stats/code_frequency"],
+    getCollaboratorPermissionLevel: [
+      "GET /repos/{owner}/{repo}/collaborators/{username}/permission"
+    ],
+    getCombinedStatusForRef: ["GET /repos/{owner}/{repo}/commits/{ref}/status"],
+    getCommit: ["GET /repos/{owner}/{repo}/commits/{ref}"],
+    getCommitActivityStats: ["GET /repos/{owner}/{repo}/stats/commit_activity"],
+    getCommitComment: ["GET /repos/{owner}/{repo}/comments/{comment_id}"],
+    getCommitSignatureProtection: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/required_signatures"
+    ],
+    getCommunityProfileMetrics: ["GET /repos/{owner}/{repo}/community/profile"],
+    getContent: ["GET /repos/{owner}/{repo}/contents/{path}"],
+    getContributorsStats: ["GET /repos/{owner}/{repo}/stats/contributors"],
+    getCustomDeploymentProtectionRule: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment_protection_rules/{protection_rule_id}"
+    ],
+    getDeployKey: ["GET /repos/{owner}/{repo}/keys/{key_id}"],
+    getDeployment: ["GET /repos/{owner}/{repo}/deployments/{deployment_id}"],
+    getDeploymentBranchPolicy: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment-branch-policies/{branch_policy_id}"
+    ],
+    getDeploymentStatus: [
+      "GET /repos/{owner}/{repo}/deployments/{deployment_id}/statuses/{status_id}"
+    ],
+    getEnvironment: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}"
+    ],
+    getLatestPagesBuild: ["GET /repos/{owner}/{repo}/pages/builds/latest"],
+    getLatestRelease: ["GET /repos/{owner}/{repo}/releases/latest"],
+    getOrgRuleSuite: ["GET /orgs/{org}/rulesets/rule-suites/{rule_suite_id}"],
+    getOrgRuleSuites: ["GET /orgs/{org}/rulesets/rule-suites"],
+    getOrgRuleset: ["GET /orgs/{org}/rulesets/{ruleset_id}"],
+    getOrgRulesets: ["GET /orgs/{org}/rulesets"],
+    getPages: ["GET /repos/{owner}/{repo}/pages"],
+    getPagesBuild: ["GET /repos/{owner}/{repo}/pages/builds/{build_id}"],
+    getPagesDeployment: [
+      "GET /repos/{owner}/{repo}/pages/deployments/{pages_deployment_id}"
+    ],
+    getPagesHealthCheck: ["GET /repos/{owner}/{repo}/pages/health"],
+    getParticipationStats: ["GET /repos/{owner}/{repo}/stats/participation"],
+    getPullRequestReviewProtection: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/required_pull_request_reviews"
+    ],
+    getPunchCardStats: ["GET /repos/{owner}/{repo}/stats/punch_card"],
+    getReadme: ["GET /repos/{owner}/{repo}/readme"],
+    getReadmeInDirectory: ["GET /repos/{owner}/{repo}/readme/{dir}"],
+    getRelease: ["GET /repos/{owner}/{repo}/releases/{release_id}"],
+    getReleaseAsset: ["GET /repos/{owner}/{repo}/releases/assets/{asset_id}"],
+    getReleaseByTag: ["GET /repos/{owner}/{repo}/releases/tags/{tag}"],
+    getRepoRuleSuite: [
+      "GET /repos/{owner}/{repo}/rulesets/rule-suites/{rule_suite_id}"
+    ],
+    getRepoRuleSuites: ["GET /repos/{owner}/{repo}/rulesets/rule-suites"],
+    getRepoRuleset: ["GET /repos/{owner}/{repo}/rulesets/{ruleset_id}"],
+    getRepoRulesetHistory: [
+      "GET /repos/{owner}/{repo}/rulesets/{ruleset_id}/history"
+    ],
+    getRepoRulesetVersion: [
+      "GET /repos/{owner}/{repo}/rulesets/{ruleset_id}/history/{version_id}"
+    ],
+    getRepoRulesets: ["GET /repos/{owner}/{repo}/rulesets"],
+    getStatusChecksProtection: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks"
+    ],
+    getTeamsWithAccessToProtectedBranch: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/teams"
+    ],
+    getTopPaths: ["GET /repos/{owner}/{repo}/traffic/popular/paths"],
+    getTopReferrers: ["GET /repos/{owner}/{repo}/traffic/popular/referrers"],
+    getUsersWithAccessToProtectedBranch: [
+      "GET /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/users"
+    ],
+    getViews: ["GET /repos/{owner}/{repo}/traffic/views"],
+    getWebhook: ["GET /repos/{owner}/{repo}/hooks/{hook_id}"],
+    getWebhookConfigForRepo: [
+      "GET /repos/{owner}/{repo}/hooks/{hook_id}/config"
+    ],
+    getWebhookDelivery: [
+      "GET /repos/{owner}/{repo}/hooks/{hook_id}/deliveries/{delivery_id}"
+    ],
+    listActivities: ["GET /repos/{owner}/{repo}/activity"],
+    listAttestations: [
+      "GET /repos/{owner}/{repo}/attestations/{subject_digest}"
+    ],
+    listAutolinks: ["GET /repos/{owner}/{repo}/autolinks"],
+    listBranches: ["GET /repos/{owner}/{repo}/branches"],
+    listBranchesForHeadCommit: [
+      "GET /repos/{owner}/{repo}/commits/{commit_sha}/branches-where-head"
+    ],
+    listCollaborators: ["GET /repos/{owner}/{repo}/collaborators"],
+    listCommentsForCommit: [
+      "GET /repos/{owner}/{repo}/commits/{commit_sha}/comments"
+    ],
+    listCommitCommentsForRepo: ["GET /repos/{owner}/{repo}/comments"],
+    listCommitStatusesForRef: [
+      "GET /repos/{owner}/{repo}/commits/{ref}/statuses"
+    ],
+    listCommits: ["GET /repos/{owner}/{repo}/commits"],
+    listContributors: ["GET /repos/{owner}/{repo}/contributors"],
+    listCustomDeploymentRuleIntegrations: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment_protection_rules/apps"
+    ],
+    listDeployKeys: ["GET /repos/{owner}/{repo}/keys"],
+    listDeploymentBranchPolicies: [
+      "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment-branch-policies"
+    ],
+    listDeploymentStatuses: [
+      "GET /repos/{owner}/{repo}/deployments/{deployment_id}/statuses"
+    ],
+    listDeployments: ["GET /repos/{owner}/{repo}/deployments"],
+    listForAuthenticatedUser: ["GET /user/repos"],
+    listForOrg: ["GET /orgs/{org}/repos"],
+    listForUser: ["GET /users/{username}/repos"],
+    listForks: ["GET /repos/{owner}/{repo}/forks"],
+    listInvitations: ["GET /repos/{owner}/{repo}/invitations"],
+    listInvitationsForAuthenticatedUser: ["GET /user/repository_invitations"],
+    listLanguages: ["GET /repos/{owner}/{repo}/languages"],
+    listPagesBuilds: ["GET /repos/{owner}/{repo}/pages/builds"],
+    listPublic: ["GET /repositories"],
+    listPullRequestsAssociatedWithCommit: [
+      "GET /repos/{owner}/{repo}/commits/{commit_sha}/pulls"
+    ],
+    listReleaseAssets: [
+      "GET /repos/{owner}/{repo}/releases/{release_id}/assets"
+    ],
+    listReleases: ["GET /repos/{owner}/{repo}/releases"],
+    listTags: ["GET /repos/{owner}/{repo}/tags"],
+    listTeams: ["GET /repos/{owner}/{repo}/teams"],
+    listWebhookDeliveries: [
+      "GET /repos/{owner}/{repo}/hooks/{hook_id}/deliveries"
+    ],
+    listWebhooks: ["GET /repos/{owner}/{repo}/hooks"],
+    merge: ["POST /repos/{owner}/{repo}/merges"],
+    mergeUpstream: ["POST /repos/{owner}/{repo}/merge-upstream"],
+    pingWebhook: ["POST /repos/{owner}/{repo}/hooks/{hook_id}/pings"],
+    redeliverWebhookDelivery: [
+      "POST /repos/{owner}/{repo}/hooks/{hook_id}/deliveries/{delivery_id}/attempts"
+    ],
+    removeAppAccessRestrictions: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/apps",
+      {},
+      { mapToData: "apps" }
+    ],
+    removeCollaborator: [
+      "DELETE /repos/{owner}/{repo}/collaborators/{username}"
+    ],
+    removeStatusCheckContexts: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks/contexts",
+      {},
+      { mapToData: "contexts" }
+    ],
+    removeStatusCheckProtection: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks"
+    ],
+    removeTeamAccessRestrictions: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/teams",
+      {},
+      { mapToData: "teams" }
+    ],
+    removeUserAccessRestrictions: [
+      "DELETE /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/users",
+      {},
+      { mapToData: "users" }
+    ],
+    renameBranch: ["POST /repos/{owner}/{repo}/branches/{branch}/rename"],
+    replaceAllTopics: ["PUT /repos/{owner}/{repo}/topics"],
+    requestPagesBuild: ["POST /repos/{owner}/{repo}/pages/builds"],
+    setAdminBranchProtection: [
+      "POST /repos/{owner}/{repo}/branches/{branch}/protection/enforce_admins"
+    ],
+    setAppAccessRestrictions: [
+      "PUT /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/apps",
+      {},
+      { mapToData: "apps" }
+    ],
+    setStatusCheckContexts: [
+      "PUT /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks/contexts",
+      {},
+      { mapToData: "contexts" }
+    ],
+    setTeamAccessRestrictions: [
+      "PUT /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/teams",
+      {},
+      { mapToData: "teams" }
+    ],
+    setUserAccessRestrictions: [
+      "PUT /repos/{owner}/{repo}/branches/{branch}/protection/restrictions/users",
+      {},
+      { mapToData: "users" }
+    ],
+    testPushWebhook: ["POST /repos/{owner}/{repo}/hooks/{hook_id}/tests"],
+    transfer: ["POST /repos/{owner}/{repo}/transfer"],
+    update: ["PATCH /repos/{owner}/{repo}"],
+    updateBranchProtection: [
+      "PUT /repos/{owner}/{repo}/branches/{branch}/protection"
+    ],
+    updateCommitComment: ["PATCH /repos/{owner}/{repo}/comments/{comment_id}"],
+    updateDeploymentBranchPolicy: [
+      "PUT /repos/{owner}/{repo}/environments/{environment_name}/deployment-branch-policies/{branch_policy_id}"
+    ],
+    updateInformationAboutPagesSite: ["PUT /repos/{owner}/{repo}/pages"],
+    updateInvitation: [
+      "PATCH /repos/{owner}/{repo}/invitations/{invitation_id}"
+    ],
+    updateOrgRuleset: ["PUT /orgs/{org}/rulesets/{ruleset_id}"],
+    updatePullRequestReviewProtection: [
+      "PATCH /repos/{owner}/{repo}/branches/{branch}/protection/required_pull_request_reviews"
+    ],
+    updateRelease: ["PATCH /repos/{owner}/{repo}/releases/{release_id}"],
+    updateReleaseAsset: [
+      "PATCH /repos/{owner}/{repo}/releases/assets/{asset_id}"
+    ],
+    updateRepoRuleset: ["PUT /repos/{owner}/{repo}/rulesets/{ruleset_id}"],
+    updateStatusCheckPotection: [
+      "PATCH /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks",
+      {},
+      { renamed: ["repos", "updateStatusCheckProtection"] }
+    ],
+    updateStatusCheckProtection: [
+      "PATCH /repos/{owner}/{repo}/branches/{branch}/protection/required_status_checks"
+    ],
+    updateWebhook: ["PATCH /repos/{owner}/{repo}/hooks/{hook_id}"],
+    updateWebhookConfigForRepo: [
+      "PATCH /repos/{owner}/{repo}/hooks/{hook_id}/config"
+    ],
+    uploadReleaseAsset: [
+      "POST /repos/{owner}/{repo}/releases/{release_id}/assets{?name,label}",
+      { baseUrl: "https://uploads.github.com" }
+    ]
+  },
+  search: {
+    code: ["GET /search/code"],
+    commits: ["GET /search/commits"],
+    issuesAndPullRequests: ["GET /search/issues"],
+    labels: ["GET /search/labels"],
+    repos: ["GET /search/repositories"],
+    topics: ["GET /search/topics"],
+    users: ["GET /search/users"]
+  },
+  secretScanning: {
+    createPushProtectionBypass: [
+      "POST /repos/{owner}/{repo}/secret-scanning/push-protection-bypasses"
+    ],
+    getAlert: [
+      "GET /repos/{owner}/{repo}/secret-scanning/alerts/{alert_number}"
+    ],
+    getScanHistory: ["GET /repos/{owner}/{repo}/secret-scanning/scan-history"],
+    listAlertsForOrg: ["GET /orgs/{org}/secret-scanning/alerts"],
+    listAlertsForRepo: ["GET /repos/{owner}/{repo}/secret-scanning/alerts"],
+    listLocationsForAlert: [
+      "GET /repos/{owner}/{repo}/secret-scanning/alerts/{alert_number}/locations"
+    ],
+    listOrgPatternConfigs: [
+      "GET /orgs/{org}/secret-scanning/pattern-configurations"
+    ],
+    updateAlert: [
+      "PATCH /repos/{owner}/{repo}/secret-scanning/alerts/{alert_number}"
+    ],
+    updateOrgPatternConfigs: [
+      "PATCH /orgs/{org}/secret-scanning/pattern-configurations"
+    ]
+  },
+  securityAdvisories: {
+    createFork: [
+      "POST /repos/{owner}/{repo}/security-advisories/{ghsa_id}/forks"
+    ],
+    createPrivateVulnerabilityReport: [
+      "POST /repos/{owner}/{repo}/security-advisories/reports"
+    ],
+    createRepositoryAdvisory: [
+      "POST /repos/{owner}/{repo}/security-advisories"
+    ],
+    createRepositoryAdvisoryCveRequest: [
+      "POST /repos/{owner}/{repo}/security-advisories/{ghsa_id}/cve"
+    ],
+    getGlobalAdvisory: ["GET /advisories/{ghsa_id}"],
+    getRepositoryAdvisory: [
+      "GET /repos/{owner}/{repo}/security-advisories/{ghsa_id}"
+    ],
+    listGlobalAdvisories: ["GET /advisories"],
+    listOrgRepositoryAdvisories: ["GET /orgs/{org}/security-advisories"],
+    listRepositoryAdvisories: ["GET /repos/{owner}/{repo}/security-advisories"],
+    updateRepositoryAdvisory: [
+      "PATCH /repos/{owner}/{repo}/security-advisories/{ghsa_id}"
+    ]
+  },
+  teams: {
+    addOrUpdateMembershipForUserInOrg: [
+      "PUT /orgs/{org}/teams/{team_slug}/memberships/{username}"
+    ],
+    addOrUpdateRepoPermissionsInOrg: [
+      "PUT /orgs/{org}/teams/{team_slug}/repos/{owner}/{repo}"
+    ],
+    checkPermissionsForRepoInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/repos/{owner}/{repo}"
+    ],
+    create: ["POST /orgs/{org}/teams"],
+    createDiscussionCommentInOrg: [
+      "POST /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments"
+    ],
+    createDiscussionInOrg: ["POST /orgs/{org}/teams/{team_slug}/discussions"],
+    deleteDiscussionCommentInOrg: [
+      "DELETE /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}"
+    ],
+    deleteDiscussionInOrg: [
+      "DELETE /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}"
+    ],
+    deleteInOrg: ["DELETE /orgs/{org}/teams/{team_slug}"],
+    getByName: ["GET /orgs/{org}/teams/{team_slug}"],
+    getDiscussionCommentInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}"
+    ],
+    getDiscussionInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}"
+    ],
+    getMembershipForUserInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/memberships/{username}"
+    ],
+    list: ["GET /orgs/{org}/teams"],
+    listChildInOrg: ["GET /orgs/{org}/teams/{team_slug}/teams"],
+    listDiscussionCommentsInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments"
+    ],
+    listDiscussionsInOrg: ["GET /orgs/{org}/teams/{team_slug}/discussions"],
+    listForAuthenticatedUser: ["GET /user/teams"],
+    listMembersInOrg: ["GET /orgs/{org}/teams/{team_slug}/members"],
+    listPendingInvitationsInOrg: [
+      "GET /orgs/{org}/teams/{team_slug}/invitations"
+    ],
+    listReposInOrg: ["GET /orgs/{org}/teams/{team_slug}/repos"],
+    removeMembershipForUserInOrg: [
+      "DELETE /orgs/{org}/teams/{team_slug}/memberships/{username}"
+    ],
+    removeRepoInOrg: [
+      "DELETE /orgs/{org}/teams/{team_slug}/repos/{owner}/{repo}"
+    ],
+    updateDiscussionCommentInOrg: [
+      "PATCH /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}"
+    ],
+    updateDiscussionInOrg: [
+      "PATCH /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}"
+    ],
+    updateInOrg: ["PATCH /orgs/{org}/teams/{team_slug}"]
+  },
+  users: {
+    addEmailForAuthenticated: [
+      "POST /user/emails",
+      {},
+      { renamed: ["users", "addEmailForAuthenticatedUser"] }
+    ],
+    addEmailForAuthenticatedUser: ["POST /user/emails"],
+    addSocialAccountForAuthenticatedUser: ["POST /user/social_accounts"],
+    block: ["PUT /user/blocks/{username}"],
+    checkBlocked: ["GET /user/blocks/{username}"],
+    checkFollowingForUser: ["GET /users/{username}/following/{target_user}"],
+    checkPersonIsFollowedByAuthenticated: ["GET /user/following/{username}"],
+    createGpgKeyForAuthenticated: [
+      "POST /user/gpg_keys",
+      {},
+      { renamed: ["users", "createGpgKeyForAuthenticatedUser"] }
+    ],
+    createGpgKeyForAuthenticatedUser: ["POST /user/gpg_keys"],
+    createPublicSshKeyForAuthenticated: [
+      "POST /user/keys",
+      {},
+      { renamed: ["users", "createPublicSshKeyForAuthenticatedUser"] }
+    ],
+    createPublicSshKeyForAuthenticatedUser: ["POST /user/keys"],
+    createSshSigningKeyForAuthenticatedUser: ["POST /user/ssh_signing_keys"],
+    deleteAttestationsBulk: [
+      "POST /users/{username}/attestations/delete-request"
+    ],
+    deleteAttestationsById: [
+      "DELETE /users/{username}/attestations/{attestation_id}"
+    ],
+    deleteAttestationsBySubjectDigest: [
+      "DELETE /users/{username}/attestations/digest/{subject_digest}"
+    ],
+    deleteEmailForAuthenticated: [
+      "DELETE /user/emails",
+      {},
+      { renamed: ["users", "deleteEmailForAuthenticatedUser"] }
+    ],
+    deleteEmailForAuthenticatedUser: ["DELETE /user/emails"],
+    deleteGpgKeyForAuthenticated: [
+      "DELETE /user/gpg_keys/{gpg_key_id}",
+      {},
+      { renamed: ["users", "deleteGpgKeyForAuthenticatedUser"] }
+    ],
+    deleteGpgKeyForAuthenticatedUser: ["DELETE /user/gpg_keys/{gpg_key_id}"],
+    deletePublicSshKeyForAuthenticated: [
+      "DELETE /user/keys/{key_id}",
+      {},
+      { renamed: ["users", "deletePublicSshKeyForAuthenticatedUser"] }
+    ],
+    deletePublicSshKeyForAuthenticatedUser: ["DELETE /user/keys/{key_id}"],
+    deleteSocialAccountForAuthenticatedUser: ["DELETE /user/social_accounts"],
+    deleteSshSigningKeyForAuthenticatedUser: [
+      "DELETE /user/ssh_signing_keys/{ssh_signing_key_id}"
+    ],
+    follow: ["PUT /user/following/{username}"],
+    getAuthenticated: ["GET /user"],
+    getById: ["GET /user/{account_id}"],
+    getByUsername: ["GET /users/{username}"],
+    getContextForUser: ["GET /users/{username}/hovercard"],
+    getGpgKeyForAuthenticated: [
+      "GET /user/gpg_keys/{gpg_key_id}",
+      {},
+      { renamed: ["users", "getGpgKeyForAuthenticatedUser"] }
+    ],
+    getGpgKeyForAuthenticatedUser: ["GET /user/gpg_keys/{gpg_key_id}"],
+    getPublicSshKeyForAuthenticated: [
+      "GET /user/keys/{key_id}",
+      {},
+      { renamed: ["users", "getPublicSshKeyForAuthenticatedUser"] }
+    ],
+    getPublicSshKeyForAuthenticatedUser: ["GET /user/keys/{key_id}"],
+    getSshSigningKeyForAuthenticatedUser: [
+      "GET /user/ssh_signing_keys/{ssh_signing_key_id}"
+    ],
+    list: ["GET /users"],
+    listAttestations: ["GET /users/{username}/attestations/{subject_digest}"],
+    listAttestationsBulk: [
+      "POST /users/{username}/attestations/bulk-list{?per_page,before,after}"
+    ],
+    listBlockedByAuthenticated: [
+      "GET /user/blocks",
+      {},
+      { renamed: ["users", "listBlockedByAuthenticatedUser"] }
+    ],
+    listBlockedByAuthenticatedUser: ["GET /user/blocks"],
+    listEmailsForAuthenticated: [
+      "GET /user/emails",
+      {},
+      { renamed: ["users", "listEmailsForAuthenticatedUser"] }
+    ],
+    listEmailsForAuthenticatedUser: ["GET /user/emails"],
+    listFollowedByAuthenticated: [
+      "GET /user/following",
+      {},
+      { renamed: ["users", "listFollowedByAuthenticatedUser"] }
+    ],
+    listFollowedByAuthenticatedUser: ["GET /user/following"],
+    listFollowersForAuthenticatedUser: ["GET /user/followers"],
+    listFollowersForUser: ["GET /users/{username}/followers"],
+    listFollowingForUser: ["GET /users/{username}/following"],
+    listGpgKeysForAuthenticated: [
+      "GET /user/gpg_keys",
+      {},
+      { renamed: ["users", "listGpgKeysForAuthenticatedUser"] }
+    ],
+    listGpgKeysForAuthenticatedUser: ["GET /user/gpg_keys"],
+    listGpgKeysForUser: ["GET /users/{username}/gpg_keys"],
+    listPublicEmailsForAuthenticated: [
+      "GET /user/public_emails",
+      {},
+      { renamed: ["users", "listPublicEmailsForAuthenticatedUser"] }
+    ],
+    listPublicEmailsForAuthenticatedUser: ["GET /user/public_emails"],
+    listPublicKeysForUser: ["GET /users/{username}/keys"],
+    listPublicSshKeysForAuthenticated: [
+      "GET /user/keys",
+      {},
+      { renamed: ["users", "listPublicSshKeysForAuthenticatedUser"] }
+    ],
+    listPublicSshKeysForAuthenticatedUser: ["GET /user/keys"],
+    listSocialAccountsForAuthenticatedUser: ["GET /user/social_accounts"],
+    listSocialAccountsForUser: ["GET /users/{username}/social_accounts"],
+    listSshSigningKeysForAuthenticatedUser: ["GET /user/ssh_signing_keys"],
+    listSshSigningKeysForUser: ["GET /users/{username}/ssh_signing_keys"],
+    setPrimaryEmailVisibilityForAuthenticated: [
+      "PATCH /user/email/visibility",
+      {},
+      { renamed: ["users", "setPrimaryEmailVisibilityForAuthenticatedUser"] }
+    ],
+    setPrimaryEmailVisibilityForAuthenticatedUser: [
+      "PATCH /user/email/visibility"
+    ],
+    unblock: ["DELETE /user/blocks/{username}"],
+    unfollow: ["DELETE /user/following/{username}"],
+    updateAuthenticated: ["PATCH /user"]
+  }
+};
+var endpoints_default = Endpoints;
+
+//# sourceMappingURL=endpoints.js.map
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/plugin-rest-endpoint-methods/dist-src/endpoints-to-methods.js
+
+const endpointMethodsMap = /* @__PURE__ */ new Map();
+for (const [scope, endpoints] of Object.entries(endpoints_default)) {
+  for (const [methodName, endpoint] of Object.entries(endpoints)) {
+    const [route, defaults, decorations] = endpoint;
+    const [method, url] = route.split(/ /);
+    const endpointDefaults = Object.assign(
+      {
+        method,
+        url
+      },
+      defaults
+    );
+    if (!endpointMethodsMap.has(scope)) {
+      endpointMethodsMap.set(scope, /* @__PURE__ */ new Map());
+    }
+    endpointMethodsMap.get(scope).set(methodName, {
+      scope,
+      methodName,
+      endpointDefaults,
+      decorations
+    });
+  }
+}
+const handler = {
+  has({ scope }, methodName) {
+    return endpointMethodsMap.get(scope).has(methodName);
+  },
+  getOwnPropertyDescriptor(target, methodName) {
+    return {
+      value: this.get(target, methodName),
+      // ensures method is in the cache
+      configurable: true,
+      writable: true,
+      enumerable: true
+    };
+  },
+  defineProperty(target, methodName, descriptor) {
+    Object.defineProperty(target.cache, methodName, descriptor);
+    return true;
+  },
+  deleteProperty(target, methodName) {
+    delete target.cache[methodName];
+    return true;
+  },
+  ownKeys({ scope }) {
+    return [...endpointMethodsMap.get(scope).keys()];
+  },
+  set(target, methodName, value) {
+    return target.cache[methodName] = value;
+  },
+  get({ octokit, scope, cache }, methodName) {
+    if (cache[methodName]) {
+      return cache[methodName];
+    }
+    const method = endpointMethodsMap.get(scope).get(methodName);
+    if (!method) {
+      return void 0;
+    }
+    const { endpointDefaults, decorations } = method;
+    if (decorations) {
+      cache[methodName] = decorate(
+        octokit,
+        scope,
+        methodName,
+        endpointDefaults,
+        decorations
+      );
+    } else {
+      cache[methodName] = octokit.request.defaults(endpointDefaults);
+    }
+    return cache[methodName];
+  }
+};
+function endpointsToMethods(octokit) {
+  const newMethods = {};
+  for (const scope of endpointMethodsMap.keys()) {
+    newMethods[scope] = new Proxy({ octokit, scope, cache: {} }, handler);
+  }
+  return newMethods;
+}
+function decorate(octokit, scope, methodName, defaults, decorations) {
+  const requestWithDefaults = octokit.request.defaults(defaults);
+  function withDecorations(...args) {
+    let options = requestWithDefaults.endpoint.merge(...args);
+    if (decorations.mapToData) {
+      options = Object.assign({}, options, {
+        data: options[decorations.mapToData],
+        [decorations.mapToData]: void 0
+      });
+      return requestWithDefaults(options);
+    }
+    if (decorations.renamed) {
+      const [newScope, newMethodName] = decorations.renamed;
+      octokit.log.warn(
+        `octokit.${scope}.${methodName}() has been renamed to octokit.${newScope}.${newMethodName}()`
+      );
+    }
+    if (decorations.deprecated) {
+      octokit.log.warn(decorations.deprecated);
+    }
+    if (decorations.renamedParameters) {
+      const options2 = requestWithDefaults.endpoint.merge(...args);
+      for (const [name, alias] of Object.entries(
+        decorations.renamedParameters
+      )) {
+        if (name in options2) {
+          octokit.log.warn(
+            `"${name}" parameter is deprecated for "octokit.${scope}.${methodName}()". Use "${alias}" instead`
+          );
+          if (!(alias in options2)) {
+            options2[alias] = options2[name];
+          }
+          delete options2[name];
+        }
+      }
+      return requestWithDefaults(options2);
+    }
+    return requestWithDefaults(...args);
+  }
+  return Object.assign(withDecorations, requestWithDefaults);
+}
+
+//# sourceMappingURL=endpoints-to-methods.js.map
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/plugin-rest-endpoint-methods/dist-src/index.js
+
+
+function restEndpointMethods(octokit) {
+  const api = endpointsToMethods(octokit);
+  return {
+    rest: api
+  };
+}
+restEndpointMethods.VERSION = dist_src_version_VERSION;
+function legacyRestEndpointMethods(octokit) {
+  const api = endpointsToMethods(octokit);
+  return {
+    ...api,
+    rest: api
+  };
+}
+legacyRestEndpointMethods.VERSION = dist_src_version_VERSION;
+
+//# sourceMappingURL=index.js.map
+
+;// CONCATENATED MODULE: ./node_modules/@octokit/plugin-paginate-rest/dist-bundle/index.js
+// pkg/dist-src/version.js
+var plugin_paginate_rest_dist_bundle_VERSION = "0.0.0-development";
+
+// pkg/dist-src/normalize-paginated-list-response.js
+function normalizePaginatedListResponse(response) {
+  if (!response.data) {
+    return {
+      ...response,
+      data: []
+    };
+  }
+  const responseNeedsNormalization = ("total_count" in response.data || "total_commits" in response.data) && !("url" in response.data);
+  if (!responseNeedsNormalization) return response;
+  const incompleteResults = response.data.incomplete_results;
+  const repositorySelection = response.data.repository_selection;
+  const totalCount = response.data.total_count;
+  const totalCommits = response.data.total_commits;
+  delete response.data.incomplete_results;
+  delete response.data.repository_selection;
+  delete response.data.total_count;
+  delete response.data.total_commits;
+  const namespaceKey = Object.keys(response.data)[0];
+  const data = response.data[namespaceKey];
+  response.data = data;
+  if (typeof incompleteResults !== "undefined") {
+    response.data.incomplete_results = incompleteResults;
+  }
+  if (typeof repositorySelection !== "undefined") {
+    response.data.repository_selection = repositorySelection;
+  }
+  response.data.total_count = totalCount;
+  response.data.total_commits = totalCommits;
+  return response;
+}
+
+// pkg/dist-src/iterator.js
+function iterator(octokit, route, parameters) {
+  const options = typeof route === "function" ? route.endpoint(parameters) : octokit.request.endpoint(route, parameters);
+  const requestMethod = typeof route === "function" ? route : octokit.request;
+  const method = options.method;
+  const headers = options.headers;
+  let url = options.url;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        if (!url) return { done: true };
+        try {
+          const response = await requestMethod({ method, url, headers });
+          const normalizedResponse = normalizePaginatedListResponse(response);
+          url = ((normalizedResponse.headers.link || "").match(
+            /<([^<>]+)>;\s*rel="next"/
+          ) || [])[1];
+          if (!url && "total_commits" in normalizedResponse.data) {
+            const parsedUrl = new URL(normalizedResponse.url);
+            const params = parsedUrl.searchParams;
+            const page = parseInt(params.get("page") || "1", 10);
+            const per_page = parseInt(params.get("per_page") || "250", 10);
+            if (page * per_page < normalizedResponse.data.total_commits) {
+              params.set("page", String(page + 1));
+              url = parsedUrl.toString();
+            }
+          }
+          return { value: normalizedResponse };
+        } catch (error) {
+          if (error.status !== 409) throw error;
+          url = "";
+          return {
+            value: {
+              status: 200,
+              headers: {},
+              data: []
+            }
+          };
+        }
+      }
+    })
+  };
+}
+
+// pkg/dist-src/paginate.js
+function paginate(octokit, route, parameters, mapFn) {
+  if (typeof parameters === "function") {
+    mapFn = parameters;
+    parameters = void 0;
+  }
+  return gather(
+    octokit,
+    [],
+    iterator(octokit, route, parameters)[Symbol.asyncIterator](),
+    mapFn
+  );
+}
+function gather(octokit, results, iterator2, mapFn) {
+  return iterator2.next().then((result) => {
+    if (result.done) {
+      return results;
+    }
+    let earlyExit = false;
+    function done() {
+      earlyExit = true;
+    }
+    results = results.concat(
+      mapFn ? mapFn(result.value, done) : result.value.data
+    );
+    if (earlyExit) {
+      return results;
+    }
+    return gather(octokit, results, iterator2, mapFn);
+  });
+}
+
+// pkg/dist-src/compose-paginate.js
+var composePaginateRest = Object.assign(paginate, {
+  iterator
+});
+
+// pkg/dist-src/generated/paginating-endpoints.js
+var paginatingEndpoints = (/* unused pure expression or super */ null && ([
+  "GET /advisories",
+  "GET /app/hook/deliveries",
+  "GET /app/installation-requests",
+  "GET /app/installations",
+  "GET /assignments/{assignment_id}/accepted_assignments",
+  "GET /classrooms",
+  "GET /classrooms/{classroom_id}/assignments",
+  "GET /enterprises/{enterprise}/code-security/configurations",
+  "GET /enterprises/{enterprise}/code-security/configurations/{configuration_id}/repositories",
+  "GET /enterprises/{enterprise}/dependabot/alerts",
+  "GET /enterprises/{enterprise}/teams",
+  "GET /enterprises/{enterprise}/teams/{enterprise-team}/memberships",
+  "GET /enterprises/{enterprise}/teams/{enterprise-team}/organizations",
+  "GET /events",
+  "GET /gists",
+  "GET /gists/public",
+  "GET /gists/starred",
+  "GET /gists/{gist_id}/comments",
+  "GET /gists/{gist_id}/commits",
+  "GET /gists/{gist_id}/forks",
+  "GET /installation/repositories",
+  "GET /issues",
+  "GET /licenses",
+  "GET /marketplace_listing/plans",
+  "GET /marketplace_listing/plans/{plan_id}/accounts",
+  "GET /marketplace_listing/stubbed/plans",
+  "GET /marketplace_listing/stubbed/plans/{plan_id}/accounts",
+  "GET /networks/{owner}/{repo}/events",
+  "GET /notifications",
+  "GET /organizations",
+  "GET /organizations/{org}/dependabot/repository-access",
+  "GET /orgs/{org}/actions/cache/usage-by-repository",
+  "GET /orgs/{org}/actions/hosted-runners",
+  "GET /orgs/{org}/actions/permissions/repositories",
+  "GET /orgs/{org}/actions/permissions/self-hosted-runners/repositories",
+  "GET /orgs/{org}/actions/runner-groups",
+  "GET /orgs/{org}/actions/runner-groups/{runner_group_id}/hosted-runners",
+  "GET /orgs/{org}/actions/runner-groups/{runner_group_id}/repositories",
+  "GET /orgs/{org}/actions/runner-groups/{runner_group_id}/runners",
+  "GET /orgs/{org}/actions/runners",
+  "GET /orgs/{org}/actions/secrets",
+  "GET /orgs/{org}/actions/secrets/{secret_name}/repositories",
+  "GET /orgs/{org}/actions/variables",
+  "GET /orgs/{org}/actions/variables/{name}/repositories",
+  "GET /orgs/{org}/attestations/repositories",
+  "GET /orgs/{org}/attestations/{subject_digest}",
+  "GET /orgs/{org}/blocks",
+  "GET /orgs/{org}/campaigns",
+  "GET /orgs/{org}/code-scanning/alerts",
+  "GET /orgs/{org}/code-security/configurations",
+  "GET /orgs/{org}/code-security/configurations/{configuration_id}/repositories",
+  "GET /orgs/{org}/codespaces",
+  "GET /orgs/{org}/codespaces/secrets",
+  "GET /orgs/{org}/codespaces/secrets/{secret_name}/repositories",
+  "GET /orgs/{org}/copilot/billing/seats",
+  "GET /orgs/{org}/copilot/metrics",
+  "GET /orgs/{org}/dependabot/alerts",
+  "GET /orgs/{org}/dependabot/secrets",
+  "GET /orgs/{org}/dependabot/secrets/{secret_name}/repositories",
+  "GET /orgs/{org}/events",
+  "GET /orgs/{org}/failed_invitations",
+  "GET /orgs/{org}/hooks",
+  "GET /orgs/{org}/hooks/{hook_id}/deliveries",
+  "GET /orgs/{org}/insights/api/route-stats/{actor_type}/{actor_id}",
+  "GET /orgs/{org}/insights/api/subject-stats",
+  "GET /orgs/{org}/insights/api/user-stats/{user_id}",
+  "GET /orgs/{org}/installations",
+  "GET /orgs/{org}/invitations",
+  "GET /orgs/{org}/invitations/{invitation_id}/teams",
+  "GET /orgs/{org}/issues",
+  "GET /orgs/{org}/members",
+  "GET /orgs/{org}/members/{username}/codespaces",
+  "GET /orgs/{org}/migrations",
+  "GET /orgs/{org}/migrations/{migration_id}/repositories",
+  "GET /orgs/{org}/organization-roles/{role_id}/teams",
+  "GET /orgs/{org}/organization-roles/{role_id}/users",
+  "GET /orgs/{org}/outside_collaborators",
+  "GET /orgs/{org}/packages",
+  "GET /orgs/{org}/packages/{package_type}/{package_name}/versions",
+  "GET /orgs/{org}/personal-access-token-requests",
+  "GET /orgs/{org}/personal-access-token-requests/{pat_request_id}/repositories",
+  "GET /orgs/{org}/personal-access-tokens",
+  "GET /orgs/{org}/personal-access-tokens/{pat_id}/repositories",
+  "GET /orgs/{org}/private-registries",
+  "GET /orgs/{org}/projects",
+  "GET /orgs/{org}/projectsV2",
+  "GET /orgs/{org}/projectsV2/{project_number}/fields",
+  "GET /orgs/{org}/projectsV2/{project_number}/items",
+  "GET /orgs/{org}/properties/values",
+  "GET /orgs/{org}/public_members",
+  "GET /orgs/{org}/repos",
+  "GET /orgs/{org}/rulesets",
+  "GET /orgs/{org}/rulesets/rule-suites",
+  "GET /orgs/{org}/rulesets/{ruleset_id}/history",
+  "GET /orgs/{org}/secret-scanning/alerts",
+  "GET /orgs/{org}/security-advisories",
+  "GET /orgs/{org}/settings/immutable-releases/repositories",
+  "GET /orgs/{org}/settings/network-configurations",
+  "GET /orgs/{org}/team/{team_slug}/copilot/metrics",
+  "GET /orgs/{org}/teams",
+  "GET /orgs/{org}/teams/{team_slug}/discussions",
+  "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments",
+  "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/comments/{comment_number}/reactions",
+  "GET /orgs/{org}/teams/{team_slug}/discussions/{discussion_number}/reactions",
+  "GET /orgs/{org}/teams/{team_slug}/invitations",
+  "GET /orgs/{org}/teams/{team_slug}/members",
+  "GET /orgs/{org}/teams/{team_slug}/projects",
+  "GET /orgs/{org}/teams/{team_slug}/repos",
+  "GET /orgs/{org}/teams/{team_slug}/teams",
+  "GET /projects/{project_id}/collaborators",
+  "GET /repos/{owner}/{repo}/actions/artifacts",
+  "GET /repos/{owner}/{repo}/actions/caches",
+  "GET /repos/{owner}/{repo}/actions/organization-secrets",
+  "GET /repos/{owner}/{repo}/actions/organization-variables",
+  "GET /repos/{owner}/{repo}/actions/runners",
+  "GET /repos/{owner}/{repo}/actions/runs",
+  "GET /repos/{owner}/{repo}/actions/runs/{run_id}/artifacts",
+  "GET /repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}/jobs",
+  "GET /repos/{owner}/{repo}/actions/runs/{run_id}/jobs",
+  "GET /repos/{owner}/{repo}/actions/secrets",
+  "GET /repos/{owner}/{repo}/actions/variables",
+  "GET /repos/{owner}/{repo}/actions/workflows",
+  "GET /repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs",
+  "GET /repos/{owner}/{repo}/activity",
+  "GET /repos/{owner}/{repo}/assignees",
+  "GET /repos/{owner}/{repo}/attestations/{subject_digest}",
+  "GET /repos/{owner}/{repo}/branches",
+  "GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations",
+  "GET /repos/{owner}/{repo}/check-suites/{check_suite_id}/check-runs",
+  "GET /repos/{owner}/{repo}/code-scanning/alerts",
+  "GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/instances",
+  "GET /repos/{owner}/{repo}/code-scanning/analyses",
+  "GET /repos/{owner}/{repo}/codespaces",
+  "GET /repos/{owner}/{repo}/codespaces/devcontainers",
+  "GET /repos/{owner}/{repo}/codespaces/secrets",
+  "GET /repos/{owner}/{repo}/collaborators",
+  "GET /repos/{owner}/{repo}/comments",
+  "GET /repos/{owner}/{repo}/comments/{comment_id}/reactions",
+  "GET /repos/{owner}/{repo}/commits",
+  "GET /repos/{owner}/{repo}/commits/{commit_sha}/comments",
+  "GET /repos/{owner}/{repo}/commits/{commit_sha}/pulls",
+  "GET /repos/{owner}/{repo}/commits/{ref}/check-runs",
+  "GET /repos/{owner}/{repo}/commits/{ref}/check-suites",
+  "GET /repos/{owner}/{repo}/commits/{ref}/status",
+  "GET /repos/{owner}/{repo}/commits/{ref}/statuses",
+  "GET /repos/{owner}/{repo}/compare/{basehead}",
+  "GET /repos/{owner}/{repo}/compare/{base}...{head}",
+  "GET /repos/{owner}/{repo}/contributors",
+  "GET /repos/{owner}/{repo}/dependabot/alerts",
+  "GET /repos/{owner}/{repo}/dependabot/secrets",
+  "GET /repos/{owner}/{repo}/deployments",
+  "GET /repos/{owner}/{repo}/deployments/{deployment_id}/statuses",
+  "GET /repos/{owner}/{repo}/environments",
+  "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment-branch-policies",
+  "GET /repos/{owner}/{repo}/environments/{environment_name}/deployment_protection_rules/apps",
+  "GET /repos/{owner}/{repo}/environments/{environment_name}/secrets",
+  "GET /repos/{owner}/{repo}/environments/{environment_name}/variables",
+  "GET /repos/{owner}/{repo}/events",
+  "GET /repos/{owner}/{repo}/forks",
+  "GET /repos/{owner}/{repo}/hooks",
+  "GET /repos/{owner}/{repo}/hooks/{hook_id}/deliveries",
+  "GET /repos/{owner}/{repo}/invitations",
+  "GET /repos/{owner}/{repo}/issues",
+  "GET /repos/{owner}/{repo}/issues/comments",
+  "GET /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions",
+  "GET /repos/{owner}/{repo}/issues/events",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/comments",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocking",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/events",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/labels",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/reactions",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/sub_issues",
+  "GET /repos/{owner}/{repo}/issues/{issue_number}/timeline",
+  "GET /repos/{owner}/{repo}/keys",
+  "GET /repos/{owner}/{repo}/labels",
+  "GET /repos/{owner}/{repo}/milestones",
+  "GET /repos/{owner}/{repo}/milestones/{milestone_number}/labels",
+  "GET /repos/{owner}/{repo}/notifications",
+  "GET /repos/{owner}/{repo}/pages/builds",
+  "GET /repos/{owner}/{repo}/projects",
+  "GET /repos/{owner}/{repo}/pulls",
+  "GET /repos/{owner}/{repo}/pulls/comments",
+  "GET /repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions",
+  "GET /repos/{owner}/{repo}/pulls/{pull_number}/comments",
+  "GET /repos/{owner}/{repo}/pulls/{pull_number}/commits",
+  "GET /repos/{owner}/{repo}/pulls/{pull_number}/files",
+  "GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews",
+  "GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/comments",
+  "GET /repos/{owner}/{repo}/releases",
+  "GET /repos/{owner}/{repo}/releases/{release_id}/assets",
+  "GET /repos/{owner}/{repo}/releases/{release_id}/reactions",
+  "GET /repos/{owner}/{repo}/rules/branches/{branch}",
+  "GET /repos/{owner}/{repo}/rulesets",
+  "GET /repos/{owner}/{repo}/rulesets/rule-suites",
+  "GET /repos/{owner}/{repo}/rulesets/{ruleset_id}/history",
+  "GET /repos/{owner}/{repo}/secret-scanning/alerts",
+  "GET /repos/{owner}/{repo}/secret-scanning/alerts/{alert_number}/locations",
+  "GET /repos/{owner}/{repo}/security-advisories",
+  "GET /repos/{owner}/{repo}/stargazers",
+  "GET /repos/{owner}/{repo}/subscribers",
+  "GET /repos/{owner}/{repo}/tags",
+  "GET /repos/{owner}/{repo}/teams",
+  "GET /repos/{owner}/{repo}/topics",
+  "GET /repositories",
+  "GET /search/code",
+  "GET /search/commits",
+  "GET /search/issues",
+  "GET /search/labels",
+  "GET /search/repositories",
+  "GET /search/topics",
+  "GET /search/users",
+  "GET /teams/{team_id}/discussions",
+  "GET /teams/{team_id}/discussions/{discussion_number}/comments",
+  "GET /teams/{team_id}/discussions/{discussion_number}/comments/{comment_number}/reactions",
+  "GET /teams/{team_id}/discussions/{discussion_number}/reactions",
+  "GET /teams/{team_id}/invitations",
+  "GET /teams/{team_id}/members",
+  "GET /teams/{team_id}/projects",
+  "GET /teams/{team_id}/repos",
+  "GET /teams/{team_id}/teams",
+  "GET /user/blocks",
+  "GET /user/codespaces",
+  "GET /user/codespaces/secrets",
+  "GET /user/emails",
+  "GET /user/followers",
+  "GET /user/following",
+  "GET /user/gpg_keys",
+  "GET /user/installations",
+  "GET /user/installations/{installation_id}/repositories",
+  "GET /user/issues",
+  "GET /user/keys",
+  "GET /user/marketplace_purchases",
+  "GET /user/marketplace_purchases/stubbed",
+  "GET /user/memberships/orgs",
+  "GET /user/migrations",
+  "GET /user/migrations/{migration_id}/repositories",
+  "GET /user/orgs",
+  "GET /user/packages",
+  "GET /user/packages/{package_type}/{package_name}/versions",
+  "GET /user/public_emails",
+  "GET /user/repos",
+  "GET /user/repository_invitations",
+  "GET /user/social_accounts",
+  "GET /user/ssh_signing_keys",
+  "GET /user/starred",
+  "GET /user/subscriptions",
+  "GET /user/teams",
+  "GET /users",
+  "GET /users/{username}/attestations/{subject_digest}",
+  "GET /users/{username}/events",
+  "GET /users/{username}/events/orgs/{org}",
+  "GET /users/{username}/events/public",
+  "GET /users/{username}/followers",
+  "GET /users/{username}/following",
+  "GET /users/{username}/gists",
+  "GET /users/{username}/gpg_keys",
+  "GET /users/{username}/keys",
+  "GET /users/{username}/orgs",
+  "GET /users/{username}/packages",
+  "GET /users/{username}/projects",
+  "GET /users/{username}/projectsV2",
+  "GET /users/{username}/projectsV2/{project_number}/fields",
+  "GET /users/{username}/projectsV2/{project_number}/items",
+  "GET /users/{username}/received_events",
+  "GET /users/{username}/received_events/public",
+  "GET /users/{username}/repos",
+  "GET /users/{username}/social_accounts",
+  "GET /users/{username}/ssh_signing_keys",
+  "GET /users/{username}/starred",
+  "GET /users/{username}/subscriptions"
+]));
+
+// pkg/dist-src/paginating-endpoints.js
+function isPaginatingEndpoint(arg) {
+  if (typeof arg === "string") {
+    return paginatingEndpoints.includes(arg);
+  } else {
+    return false;
+  }
+}
+
+// pkg/dist-src/index.js
+function paginateRest(octokit) {
+  return {
+    paginate: Object.assign(paginate.bind(null, octokit), {
+      iterator: iterator.bind(null, octokit)
+    })
+  };
+}
+paginateRest.VERSION = plugin_paginate_rest_dist_bundle_VERSION;
+
+
+;// CONCATENATED MODULE: ./node_modules/@actions/github/lib/utils.js
+
+
+// octokit + plugins
+
+
+
+const context = new Context();
+const baseUrl = getApiBaseUrl();
+const defaults = {
+    baseUrl,
+    request: {
+        agent: getProxyAgent(baseUrl),
+        fetch: getProxyFetch(baseUrl)
+    }
+};
+const GitHub = Octokit.plugin(restEndpointMethods, paginateRest).defaults(defaults);
+
+/**
+ * Convience function to correctly format Octokit Options to pass into the constructor.
+ *
+ * @param     token    the repo PAT or GITHUB_TOKEN
+ * @param     options  other options to set
+ */
+function getOctokitOptions(token, options) {
+    const opts = Object.assign({}, options || {}); // Shallow clone - don't mutate the object provided by the caller
+    // Auth
+    const auth = getAuthString(token, opts);
+    if (auth) {
+        opts.auth = auth;
+    }
+    // Orchestration ID
+    const userAgent = getUserAgentWithOrchestrationId(opts.userAgent);
+    if (userAgent) {
+        opts.userAgent = userAgent;
+    }
+    return opts;
+}
+//# sourceMappingURL=utils.js.map
+
+/***/ }),
+
+/***/ 4942:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  Qq: () => (/* binding */ HttpClient)
+});
+
+// UNUSED EXPORTS: Headers, HttpClientError, HttpClientResponse, HttpCodes, MediaTypes, getProxyUrl, isHttps
+
+// EXTERNAL MODULE: external "http"
+var external_http_ = __nccwpck_require__(8611);
+var external_http_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_http_, 2);
+// EXTERNAL MODULE: external "https"
+var external_https_ = __nccwpck_require__(5692);
+var external_https_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_https_, 2);
+;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/proxy.js
+function getProxyUrl(reqUrl) {
+    const usingSsl = reqUrl.protocol === 'https:';
+    if (checkBypass(reqUrl)) {
+        return undefined;
+    }
+    const proxyVar = (() => {
+        if (usingSsl) {
+            return process.env['https_proxy'] || process.env['HTTPS_PROXY'];
+        }
+        else {
+            return process.env['http_proxy'] || process.env['HTTP_PROXY'];
+        }
+    })();
+    if (proxyVar) {
+        try {
+            return new DecodedURL(proxyVar);
+        }
+        catch (_a) {
+            if (!proxyVar.startsWith('http://') && !proxyVar.startsWith('https://'))
+                return new DecodedURL(`http://${proxyVar}`);
+        }
+    }
+    else {
+        return undefined;
+    }
+}
+function checkBypass(reqUrl) {
+    if (!reqUrl.hostname) {
+        return false;
+    }
+    const reqHost = reqUrl.hostname;
+    if (isLoopbackAddress(reqHost)) {
+        return true;
+    }
+    const noProxy = process.env['no_proxy'] || process.env['NO_PROXY'] || '';
+    if (!noProxy) {
+        return false;
+    }
+    // Determine the request port
+    let reqPort;
+    if (reqUrl.port) {
+        reqPort = Number(reqUrl.port);
+    }
+    else if (reqUrl.protocol === 'http:') {
+        reqPort = 80;
+    }
+    else if (reqUrl.protocol === 'https:') {
+        reqPort = 443;
+    }
+    // Format the request hostname and hostname with port
+    const upperReqHosts = [reqUrl.hostname.toUpperCase()];
+    if (typeof reqPort === 'number') {
+        upperReqHosts.push(`${upperReqHosts[0]}:${reqPort}`);
+    }
+    // Compare request host against noproxy
+    for (const upperNoProxyItem of noProxy
+        .split(',')
+        .map(x => x.trim().toUpperCase())
+        .filter(x => x)) {
+        if (upperNoProxyItem === '*' ||
+            upperReqHosts.some(x => x === upperNoProxyItem ||
+                x.endsWith(`.${upperNoProxyItem}`) ||
+                (upperNoProxyItem.startsWith('.') &&
+                    x.endsWith(`${upperNoProxyItem}`)))) {
+            return true;
+        }
+    }
+    return false;
+}
+function isLoopbackAddress(host) {
+    const hostLower = host.toLowerCase();
+    return (hostLower === 'localhost' ||
+        hostLower.startsWith('127.') ||
+        hostLower.startsWith('[::1]') ||
+        hostLower.startsWith('[0:0:0:0:0:0:0:1]'));
+}
+class DecodedURL extends URL {
+    constructor(url, base) {
+        super(url, base);
+        this._decodedUsername = decodeURIComponent(super.username);
+        this._decodedPassword = decodeURIComponent(super.password);
+    }
+    get username() {
+        return this._decodedUsername;
+    }
+    get password() {
+        return this._decodedPassword;
+    }
+}
+//# sourceMappingURL=proxy.js.map
+// EXTERNAL MODULE: ./node_modules/tunnel/index.js
+var tunnel = __nccwpck_require__(770);
+// EXTERNAL MODULE: ./node_modules/undici/index.js
+var undici = __nccwpck_require__(4371);
+;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/index.js
+/* eslint-disable @typescript-eslint/no-explicit-any */
+var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+
+
+
+var HttpCodes;
+(function (HttpCodes) {
+    HttpCodes[HttpCodes["OK"] = 200] = "OK";
+    HttpCodes[HttpCodes["MultipleChoices"] = 300] = "MultipleChoices";
+    HttpCodes[HttpCodes["MovedPermanently"] = 301] = "MovedPermanently";
+    HttpCodes[HttpCodes["ResourceMoved"] = 302] = "ResourceMoved";
+    HttpCodes[HttpCodes["SeeOther"] = 303] = "SeeOther";
+    HttpCodes[HttpCodes["NotModified"] = 304] = "NotModified";
+    HttpCodes[HttpCodes["UseProxy"] = 305] = "UseProxy";
+    HttpCodes[HttpCodes["SwitchProxy"] = 306] = "SwitchProxy";
+    HttpCodes[HttpCodes["TemporaryRedirect"] = 307] = "TemporaryRedirect";
+    HttpCodes[HttpCodes["PermanentRedirect"] = 308] = "PermanentRedirect";
+    HttpCodes[HttpCodes["BadRequest"] = 400] = "BadRequest";
+    HttpCodes[HttpCodes["Unauthorized"] = 401] = "Unauthorized";
+    HttpCodes[HttpCodes["PaymentRequired"] = 402] = "PaymentRequired";
+    HttpCodes[HttpCodes["Forbidden"] = 403] = "Forbidden";
+    HttpCodes[HttpCodes["NotFound"] = 404] = "NotFound";
+    HttpCodes[HttpCodes["MethodNotAllowed"] = 405] = "MethodNotAllowed";
+    HttpCodes[HttpCodes["NotAcceptable"] = 406] = "NotAcceptable";
+    HttpCodes[HttpCodes["ProxyAuthenticationRequired"] = 407] = "ProxyAuthenticationRequired";
+    HttpCodes[HttpCodes["RequestTimeout"] = 408] = "RequestTimeout";
+    HttpCodes[HttpCodes["Conflict"] = 409] = "Conflict";
+    HttpCodes[HttpCodes["Gone"] = 410] = "Gone";
+    HttpCodes[HttpCodes["TooManyRequests"] = 429] = "TooManyRequests";
+    HttpCodes[HttpCodes["InternalServerError"] = 500] = "InternalServerError";
+    HttpCodes[HttpCodes["NotImplemented"] = 501] = "NotImplemented";
+    HttpCodes[HttpCodes["BadGateway"] = 502] = "BadGateway";
+    HttpCodes[HttpCodes["ServiceUnavailable"] = 503] = "ServiceUnavailable";
+    HttpCodes[HttpCodes["GatewayTimeout"] = 504] = "GatewayTimeout";
+})(HttpCodes || (HttpCodes = {}));
+var Headers;
+(function (Headers) {
+    Headers["Accept"] = "accept";
+    Headers["ContentType"] = "content-type";
+})(Headers || (Headers = {}));
+var MediaTypes;
+(function (MediaTypes) {
+    MediaTypes["ApplicationJson"] = "application/json";
+})(MediaTypes || (MediaTypes = {}));
+/**
+ * Returns the proxy URL, depending upon the supplied url and proxy environment variables.
+ * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
+ */
+function lib_getProxyUrl(serverUrl) {
+    const proxyUrl = pm.getProxyUrl(new URL(serverUrl));
+    return proxyUrl ? proxyUrl.href : '';
+}
+const HttpRedirectCodes = [
+    HttpCodes.MovedPermanently,
+    HttpCodes.ResourceMoved,
+    HttpCodes.SeeOther,
+    HttpCodes.TemporaryRedirect,
+    HttpCodes.PermanentRedirect
+];
+const HttpResponseRetryCodes = [
+    HttpCodes.BadGateway,
+    HttpCodes.ServiceUnavailable,
+    HttpCodes.GatewayTimeout
+];
+const RetryableHttpVerbs = ['OPTIONS', 'GET', 'DELETE', 'HEAD'];
+const ExponentialBackoffCeiling = 10;
+const ExponentialBackoffTimeSlice = 5;
+class HttpClientError extends Error {
+    constructor(message, statusCode) {
+        super(message);
+        this.name = 'HttpClientError';
+        this.statusCode = statusCode;
+        Object.setPrototypeOf(this, HttpClientError.prototype);
+    }
+}
+class HttpClientResponse {
+    constructor(message) {
+        this.message = message;
+    }
+    readBody() {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
+                let output = Buffer.alloc(0);
+                this.message.on('data', (chunk) => {
+                    output = Buffer.concat([output, chunk]);
+                });
+                this.message.on('end', () => {
+                    resolve(output.toString());
+                });
+            }));
+        });
+    }
+    readBodyBuffer() {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
+                const chunks = [];
+                this.message.on('data', (chunk) => {
+                    chunks.push(chunk);
+                });
+                this.message.on('end', () => {
+                    resolve(Buffer.concat(chunks));
+                });
+            }));
+        });
+    }
+}
+function isHttps(requestUrl) {
+    const parsedUrl = new URL(requestUrl);
+    return parsedUrl.protocol === 'https:';
+}
+class HttpClient {
+    constructor(userAgent, handlers, requestOptions) {
+        this._ignoreSslError = false;
+        this._allowRedirects = true;
+        this._allowRedirectDowngrade = false;
+        this._maxRedirects = 50;
+        this._allowRetries = false;
+        this._maxRetries = 1;
+        this._keepAlive = false;
+        this._disposed = false;
+        this.userAgent = this._getUserAgentWithOrchestrationId(userAgent);
+        this.handlers = handlers || [];
+        this.requestOptions = requestOptions;
+        if (requestOptions) {
+            if (requestOptions.ignoreSslError != null) {
+                this._ignoreSslError = requestOptions.ignoreSslError;
+            }
+            this._socketTimeout = requestOptions.socketTimeout;
+            if (requestOptions.allowRedirects != null) {
+                this._allowRedirects = requestOptions.allowRedirects;
+            }
+            if (requestOptions.allowRedirectDowngrade != null) {
+                this._allowRedirectDowngrade = requestOptions.allowRedirectDowngrade;
+            }
+            if (requestOptions.maxRedirects != null) {
+                this._maxRedirects = Math.max(requestOptions.maxRedirects, 0);
+            }
+            if (requestOptions.keepAlive != null) {
+                this._keepAlive = requestOptions.keepAlive;
+            }
+            if (requestOptions.allowRetries != null) {
+                this._allowRetries = requestOptions.allowRetries;
+            }
+            if (requestOptions.maxRetries != null) {
+                this._maxRetries = requestOptions.maxRetries;
+            }
+        }
+    }
+    options(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('OPTIONS', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    get(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('GET', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    del(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('DELETE', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    post(requestUrl, data, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('POST', requestUrl, data, additionalHeaders || {});
+        });
+    }
+    patch(requestUrl, data, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('PATCH', requestUrl, data, additionalHeaders || {});
+        });
+    }
+    put(requestUrl, data, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('PUT', requestUrl, data, additionalHeaders || {});
+        });
+    }
+    head(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('HEAD', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    sendStream(verb, requestUrl, stream, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request(verb, requestUrl, stream, additionalHeaders);
+        });
+    }
+    /**
+     * Gets a typed object from an endpoint
+     * Be aware that not found returns a null.  Other errors (4xx, 5xx) reject the promise
+     */
+    getJson(requestUrl_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, additionalHeaders = {}) {
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            const res = yield this.get(requestUrl, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    postJson(requestUrl_1, obj_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
+            const data = JSON.stringify(obj, null, 2);
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            additionalHeaders[Headers.ContentType] =
+                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
+            const res = yield this.post(requestUrl, data, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    putJson(requestUrl_1, obj_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
+            const data = JSON.stringify(obj, null, 2);
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            additionalHeaders[Headers.ContentType] =
+                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
+            const res = yield this.put(requestUrl, data, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    patchJson(requestUrl_1, obj_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
+            const data = JSON.stringify(obj, null, 2);
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            additionalHeaders[Headers.ContentType] =
+                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
+            const res = yield this.patch(requestUrl, data, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    /**
+     * Makes a raw http request.
+     * All other methods such as get, post, patch, and request ultimately call this.
+     * Prefer get, del, post and patch
+     */
+    request(verb, requestUrl, data, headers) {
+        return __awaiter(this, void 0, void 0, function* () {
+            if (this._disposed) {
+                throw new Error('Client has already been disposed.');
+            }
+            const parsedUrl = new URL(requestUrl);
+            let info = this._prepareRequest(verb, parsedUrl, headers);
+            // Only perform retries on reads since writes may not be idempotent.
+            const maxTries = this._allowRetries && RetryableHttpVerbs.includes(verb)
+                ? this._maxRetries + 1
+                : 1;
+            let numTries = 0;
+            let response;
+            do {
+                response = yield this.requestRaw(info, data);
+                // Check if it's an authentication challenge
+                if (response &&
+                    response.message &&
+                    response.message.statusCode === HttpCodes.Unauthorized) {
+                    let authenticationHandler;
+                    for (const handler of this.handlers) {
+                        if (handler.canHandleAuthentication(response)) {
+                            authenticationHandler = handler;
+                            break;
+                        }
+                    }
+                    if (authenticationHandler) {
+                        return authenticationHandler.handleAuthentication(this, info, data);
+                    }
+                    else {
+                        // We have received an unauthorized response but have no handlers to handle it.
+                        // Let the response return to the caller.
+                        return response;
+                    }
+                }
+                let redirectsRemaining = this._maxRedirects;
+                while (response.message.statusCode &&
+                    HttpRedirectCodes.includes(response.message.statusCode) &&
+                    this._allowRedirects &&
+                    redirectsRemaining > 0) {
+                    const redirectUrl = response.message.headers['location'];
+                    if (!redirectUrl) {
+                        // if there's no location to redirect to, we won't
+                        break;
+                    }
+                    const parsedRedirectUrl = new URL(redirectUrl);
+                    if (parsedUrl.protocol === 'https:' &&
+                        parsedUrl.protocol !== parsedRedirectUrl.protocol &&
+                        !this._allowRedirectDowngrade) {
+                        throw new Error('Redirect from HTTPS to HTTP protocol. This downgrade is not allowed for security reasons. If you want to allow this behavior, set the allowRedirectDowngrade option to true.');
+                    }
+                    // we need to finish reading the response before reassigning response
+                    // which will leak the open socket.
+                    yield response.readBody();
+                    // strip authorization header if redirected to a different hostname
+                    if (parsedRedirectUrl.hostname !== parsedUrl.hostname) {
+                        for (const header in headers) {
+                            // header names are case insensitive
+                            if (header.toLowerCase() === 'authorization') {
+                                delete headers[header];
+                            }
+                        }
+                    }
+                    // let's make the request with the new redirectUrl
+                    info = this._prepareRequest(verb, parsedRedirectUrl, headers);
+                    response = yield this.requestRaw(info, data);
+                    redirectsRemaining--;
+                }
+                if (!response.message.statusCode ||
+                    !HttpResponseRetryCodes.includes(response.message.statusCode)) {
+                    // If not a retry code, return immediately instead of retrying
+                    return response;
+                }
+                numTries += 1;
+                if (numTries < maxTries) {
+                    yield response.readBody();
+                    yield this._performExponentialBackoff(numTries);
+                }
+            } while (numTries < maxTries);
+            return response;
+        });
+    }
+    /**
+     * Needs to be called if keepAlive is set to true in request options.
+     */
+    dispose() {
+        if (this._agent) {
+            this._agent.destroy();
+        }
+        this._disposed = true;
+    }
+    /**
+     * Raw request.
+     * @param info
+     * @param data
+     */
+    requestRaw(info, data) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve, reject) => {
+                function callbackForResult(err, res) {
+                    if (err) {
+                        reject(err);
+                    }
+                    else if (!res) {
+                        // If `err` is not passed, then `res` must be passed.
+                        reject(new Error('Unknown error'));
+                    }
+                    else {
+                        resolve(res);
+                    }
+                }
+                this.requestRawWithCallback(info, data, callbackForResult);
+            });
+        });
+    }
+    /**
+     * Raw request with callback.
+     * @param info
+     * @param data
+     * @param onResult
+     */
+    requestRawWithCallback(info, data, onResult) {
+        if (typeof data === 'string') {
+            if (!info.options.headers) {
+                info.options.headers = {};
+            }
+            info.options.headers['Content-Length'] = Buffer.byteLength(data, 'utf8');
+        }
+        let callbackCalled = false;
+        function handleResult(err, res) {
+            if (!callbackCalled) {
+                callbackCalled = true;
+                onResult(err, res);
+            }
+        }
+        const req = info.httpModule.request(info.options, (msg) => {
+            const res = new HttpClientResponse(msg);
+            handleResult(undefined, res);
+        });
+        let socket;
+        req.on('socket', sock => {
+            socket = sock;
+        });
+        // If we ever get disconnected, we want the socket to timeout eventually
+        req.setTimeout(this._socketTimeout || 3 * 60000, () => {
+            if (socket) {
+                socket.end();
+            }
+            handleResult(new Error(`Request timeout: ${info.options.path}`));
+        });
+        req.on('error', function (err) {
+            // err has statusCode property
+            // res should have headers
+            handleResult(err);
+        });
+        if (data && typeof data === 'string') {
+            req.write(data, 'utf8');
+        }
+        if (data && typeof data !== 'string') {
+            data.on('close', function () {
+                req.end();
+            });
+            data.pipe(req);
+        }
+        else {
+            req.end();
+        }
+    }
+    /**
+     * Gets an http agent. This function is useful when you need an http agent that handles
+     * routing through a proxy server - depending upon the url and proxy environment variables.
+     * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
+     */
+    getAgent(serverUrl) {
+        const parsedUrl = new URL(serverUrl);
+        return this._getAgent(parsedUrl);
+    }
+    getAgentDispatcher(serverUrl) {
+        const parsedUrl = new URL(serverUrl);
+        const proxyUrl = getProxyUrl(parsedUrl);
+        const useProxy = proxyUrl && proxyUrl.hostname;
+        if (!useProxy) {
+            return;
+        }
+        return this._getProxyAgentDispatcher(parsedUrl, proxyUrl);
+    }
+    _prepareRequest(method, requestUrl, headers) {
+        const info = {};
+        info.parsedUrl = requestUrl;
+        const usingSsl = info.parsedUrl.protocol === 'https:';
+        info.httpModule = usingSsl ? external_https_namespaceObject : external_http_namespaceObject;
+        const defaultPort = usingSsl ? 443 : 80;
+        info.options = {};
+        info.options.host = info.parsedUrl.hostname;
+        info.options.port = info.parsedUrl.port
+            ? parseInt(info.parsedUrl.port)
+            : defaultPort;
+        info.options.path =
+            (info.parsedUrl.pathname || '') + (info.parsedUrl.search || '');
+        info.options.method = method;
+        info.options.headers = this._mergeHeaders(headers);
+        if (this.userAgent != null) {
+            info.options.headers['user-agent'] = this.userAgent;
+        }
+        info.options.agent = this._getAgent(info.parsedUrl);
+        // gives handlers an opportunity to participate
+        if (this.handlers) {
+            for (const handler of this.handlers) {
+                handler.prepareRequest(info.options);
+            }
+        }
+        return info;
+    }
+    _mergeHeaders(headers) {
+        if (this.requestOptions && this.requestOptions.headers) {
+            return Object.assign({}, lowercaseKeys(this.requestOptions.headers), lowercaseKeys(headers || {}));
+        }
+        return lowercaseKeys(headers || {});
+    }
+    /**
+     * Gets an existing header value or returns a default.
+     * Handles converting number header values to strings since HTTP headers must be strings.
+     * Note: This returns string | string[] since some headers can have multiple values.
+     * For headers that must always be a single string (like Content-Type), use the
+     * specialized _getExistingOrDefaultContentTypeHeader method instead.
+     */
+    _getExistingOrDefaultHeader(additionalHeaders, header, _default) {
+        let clientHeader;
+        if (this.requestOptions && this.requestOptions.headers) {
+            const headerValue = lowercaseKeys(this.requestOptions.headers)[header];
+            if (headerValue) {
+                clientHeader =
+                    typeof headerValue === 'number' ? headerValue.toString() : headerValue;
+            }
+        }
+        const additionalValue = additionalHeaders[header];
+        if (additionalValue !== undefined) {
+            return typeof additionalValue === 'number'
+                ? additionalValue.toString()
+                : additionalValue;
+        }
+        if (clientHeader !== undefined) {
+            return clientHeader;
+        }
+        return _default;
+    }
+    /**
+     * Specialized version of _getExistingOrDefaultHeader for Content-Type header.
+     * Always returns a single string (not an array) since Content-Type should be a single value.
+     * Converts arrays to comma-separated strings and numbers to strings to ensure type safety.
+     * This was split from _getExistingOrDefaultHeader to provide stricter typing for callers
+     * that assign the result to places expecting a string (e.g., additionalHeaders[Headers.ContentType]).
+     */
+    _getExistingOrDefaultContentTypeHeader(additionalHeaders, _default) {
+        let clientHeader;
+        if (this.requestOptions && this.requestOptions.headers) {
+            const headerValue = lowercaseKeys(this.requestOptions.headers)[Headers.ContentType];
+            if (headerValue) {
+                if (typeof headerValue === 'number') {
+                    clientHeader = String(headerValue);
+                }
+                else if (Array.isArray(headerValue)) {
+                    clientHeader = headerValue.join(', ');
+                }
+                else {
+                    clientHeader = headerValue;
+                }
+            }
+        }
+        const additionalValue = additionalHeaders[Headers.ContentType];
+        // Return the first non-undefined value, converting numbers or arrays to strings if necessary
+        if (additionalValue !== undefined) {
+            if (typeof additionalValue === 'number') {
+                return String(additionalValue);
+            }
+            else if (Array.isArray(additionalValue)) {
+                return additionalValue.join(', ');
+            }
+            else {
+                return additionalValue;
+            }
+        }
+        if (clientHeader !== undefined) {
+            return clientHeader;
+        }
+        return _default;
+    }
+    _getAgent(parsedUrl) {
+        let agent;
+        const proxyUrl = getProxyUrl(parsedUrl);
+        const useProxy = proxyUrl && proxyUrl.hostname;
+        if (this._keepAlive && useProxy) {
+            agent = this._proxyAgent;
+        }
+        if (!useProxy) {
+            agent = this._agent;
+        }
+        // if agent is already assigned use that agent.
+        if (agent) {
+            return agent;
+        }
+        const usingSsl = parsedUrl.protocol === 'https:';
+        let maxSockets = 100;
+        if (this.requestOptions) {
+            maxSockets = this.requestOptions.maxSockets || external_http_.globalAgent.maxSockets;
+        }
+        // This is `useProxy` again, but we need to check `proxyURl` directly for TypeScripts's flow analysis.
+        if (proxyUrl && proxyUrl.hostname) {
+            const agentOptions = {
+                maxSockets,
+                keepAlive: this._keepAlive,
+                proxy: Object.assign(Object.assign({}, ((proxyUrl.username || proxyUrl.password) && {
+                    proxyAuth: `${proxyUrl.username}:${proxyUrl.password}`
+                })), { host: proxyUrl.hostname, port: proxyUrl.port })
+            };
+            let tunnelAgent;
+            const overHttps = proxyUrl.protocol === 'https:';
+            if (usingSsl) {
+                tunnelAgent = overHttps ? tunnel.httpsOverHttps : tunnel.httpsOverHttp;
+            }
+            else {
+                tunnelAgent = overHttps ? tunnel.httpOverHttps : tunnel.httpOverHttp;
+            }
+            agent = tunnelAgent(agentOptions);
+            this._proxyAgent = agent;
+        }
+        // if tunneling agent isn't assigned create a new agent
+        if (!agent) {
+            const options = { keepAlive: this._keepAlive, maxSockets };
+            agent = usingSsl ? new external_https_.Agent(options) : new external_http_.Agent(options);
+            this._agent = agent;
+        }
+        if (usingSsl && this._ignoreSslError) {
+            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
+            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
+            // we have to cast it to any and change it directly
+            agent.options = Object.assign(agent.options || {}, {
+                rejectUnauthorized: false
+            });
+        }
+        return agent;
+    }
+    _getProxyAgentDispatcher(parsedUrl, proxyUrl) {
+        let proxyAgent;
+        if (this._keepAlive) {
+            proxyAgent = this._proxyAgentDispatcher;
+        }
+        // if agent is already assigned use that agent.
+        if (proxyAgent) {
+            return proxyAgent;
+        }
+        const usingSsl = parsedUrl.protocol === 'https:';
+        proxyAgent = new undici/* ProxyAgent */.kT(Object.assign({ uri: proxyUrl.href, pipelining: !this._keepAlive ? 0 : 1 }, ((proxyUrl.username || proxyUrl.password) && {
+            token: `Basic ${Buffer.from(`${proxyUrl.username}:${proxyUrl.password}`).toString('base64')}`
+        })));
+        this._proxyAgentDispatcher = proxyAgent;
+        if (usingSsl && this._ignoreSslError) {
+            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
+            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
+            // we have to cast it to any and change it directly
+            proxyAgent.options = Object.assign(proxyAgent.options.requestTls || {}, {
+                rejectUnauthorized: false
+            });
+        }
+        return proxyAgent;
+    }
+    _getUserAgentWithOrchestrationId(userAgent) {
+        const baseUserAgent = userAgent || 'actions/http-client';
+        const orchId = process.env['ACTIONS_ORCHESTRATION_ID'];
+        if (orchId) {
+            // Sanitize the orchestration ID to ensure it contains only valid characters
+            // Valid characters: 0-9, a-z, _, -, .
+            const sanitizedId = orchId.replace(/[^a-z0-9_.-]/gi, '_');
+            return `${baseUserAgent} actions_orchestration_id/${sanitizedId}`;
+        }
+        return baseUserAgent;
+    }
+    _performExponentialBackoff(retryNumber) {
+        return __awaiter(this, void 0, void 0, function* () {
+            retryNumber = Math.min(ExponentialBackoffCeiling, retryNumber);
+            const ms = ExponentialBackoffTimeSlice * Math.pow(2, retryNumber);
+            return new Promise(resolve => setTimeout(() => resolve(), ms));
+        });
+    }
+    _processResponse(res, options) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve, reject) => __awaiter(this, void 0, void 0, function* () {
+                const statusCode = res.message.statusCode || 0;
+                const response = {
+                    statusCode,
+                    result: null,
+                    headers: {}
+                };
+                // not found leads to null obj returned
+                if (statusCode === HttpCodes.NotFound) {
+                    resolve(response);
+                }
+                // get the result from the body
+                function dateTimeDeserializer(key, value) {
+                    if (typeof value === 'string') {
+                        const a = new Date(value);
+                        if (!isNaN(a.valueOf())) {
+                            return a;
+                        }
+                    }
+                    return value;
+                }
+                let obj;
+                let contents;
+                try {
+                    contents = yield res.readBody();
+                    if (contents && contents.length > 0) {
+                        if (options && options.deserializeDates) {
+                            obj = JSON.parse(contents, dateTimeDeserializer);
+                        }
+                        else {
+                            obj = JSON.parse(contents);
+                        }
+                        response.result = obj;
+                    }
+                    response.headers = res.message.headers;
+                }
+                catch (err) {
+                    // Invalid resource (contents not json);  leaving result obj null
+                }
+                // note that 3xx redirects are handled by the http layer.
+                if (statusCode > 299) {
+                    let msg;
+                    // if exception/error in body, attempt to get better error
+                    if (obj && obj.message) {
+                        msg = obj.message;
+                    }
+                    else if (contents && contents.length > 0) {
+                        // it may be the case that the exception is in the body message as string
+                        msg = contents;
+                    }
+                    else {
+                        msg = `Failed request: (${statusCode})`;
+                    }
+                    const err = new HttpClientError(msg, statusCode);
+                    err.result = response.result;
+                    reject(err);
+                }
+                else {
+                    resolve(response);
+                }
+            }));
+        });
+    }
+}
+const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCase()] = obj[k]), c), {});
+//# sourceMappingURL=index.js.map
 
 /***/ })
 
@@ -47990,14 +53820,16 @@ const INPUTS = {
     mode: {
         ...registry_text,
         description: 'What this step does. `deploy` creates or updates one deployment, and then exports traces if `export-project-id` is set; ' +
-            '`export` only exports traces.',
+            '`preview` does so for a deployment of the pull request, and removes it when that is closed; `teardown` only removes it; ' +
+            '`sweep` removes the previews that were left over; `promote` deploys what was proven elsewhere; `export` only exports traces.',
         kind: 'enum',
-        values: ['deploy', 'export'],
+        values: ['deploy', 'preview', 'promote', 'teardown', 'sweep', 'export'],
         default: 'deploy',
     },
     'deployment-name': {
         ...registry_text,
-        description: 'Name of the deployment: found by its exact name, created if it is absent. Give either this or `deployment-id`.',
+        description: 'Name of the deployment: found by its exact name, created if it is absent. Give either this or `deployment-id`. The names of ' +
+            'previews are made from it: `<name>-pr-<number>`.',
     },
     'deployment-id': {
         ...registry_text,
@@ -48122,6 +53954,24 @@ const INPUTS = {
         kind: 'duration',
         default: '2m',
     },
+    'rollback-on-failure': {
+        ...registry_text,
+        description: 'Brings the last good source back when the revision fails, or its smoke test: as a new revision, which is waited for and ' +
+            'smoke-tested itself. The step stays red. Contradicts `wait: false`.',
+        kind: 'boolean',
+        default: 'false',
+    },
+    'promote-from': {
+        ...registry_text,
+        description: 'Name or id of the deployment whose live revision `mode: promote` deploys: of the commit that the tag names, and with a ' +
+            'recorded smoke test.',
+    },
+    'preview-ttl': {
+        ...registry_text,
+        description: 'Age at which `mode: sweep` removes a preview although its pull request is open, counted from its last revision; up to `365d`.',
+        kind: 'duration',
+        default: '7d',
+    },
     'export-project-id': {
         ...registry_text,
         description: 'Id of the tracing project whose traces are exported. Turns the export on: after a successful deploy, which keeps its ' +
@@ -48199,22 +54049,45 @@ const INPUTS = {
         kind: 'duration',
         default: '72h',
     },
+    environment: {
+        ...registry_text,
+        description: "GitHub environment that the step is recorded for on the repository's deployments page; empty: none is recorded. Needs the " +
+            'permission `deployments: write`. Leave it out where the job has an `environment:` of its own, which records it already.',
+    },
+    comment: {
+        ...registry_text,
+        description: 'Comments on the pull request, and keeps that one comment up to date. Needs the permission `pull-requests: write`. There is ' +
+            'one comment for each `environment`, or, without one, for each deployment.',
+        kind: 'boolean',
+        defaultNote: '`true` on pull requests',
+    },
     summary: {
         ...registry_text,
         description: 'Writes the job summary.',
         kind: 'boolean',
         default: 'true',
     },
+    'github-token': {
+        ...registry_text,
+        description: 'Token for GitHub: deployment records, comments, the state of pull requests, tags. Without one, or where it may not, the step ' +
+            'warns and goes on.',
+        secret: true,
+        defaultExpression: '${{ github.token }}',
+    },
 };
 const OUTPUTS = {
     status: {
-        description: 'How the step ended, always set. Green: `deployed` (with `wait: false`: accepted), `unchanged`, `planned`, `exported`.',
+        description: 'How the step ended, always set. Green: `deployed` (with `wait: false`: accepted), `unchanged`, `removed`, `skipped`, ' +
+            '`planned`, `exported`. After a rollback that worked: `rolled-back`, red.',
     },
     'deployment-id': { description: 'Id of the deployment.' },
     'deployment-name': { description: 'Name of the deployment.' },
     'deployment-url': { description: 'Address of the agent server, when the control plane tells it.' },
     created: { description: '`true` when this step created the deployment, `false` when it was there.' },
-    'revision-id': { description: 'Id of the revision that this step made; for `unchanged`, of the one that serves.' },
+    'revision-id': {
+        description: 'Id of the revision that this step made; for `unchanged`, of the one that serves. For `rolled-back` this and the outputs of the ' +
+            'revision and of the smoke test are about the one that serves after the rollback; `error-code` is about the one that failed.',
+    },
     'revision-status': { description: 'Last status of that revision that was seen, such as `DEPLOYED` or `BUILD_FAILED`.' },
     'previous-revision-id': { description: 'Id of the revision that served before this step.' },
     'commit-sha': { description: 'Commit that the revision was built from, when the control plane or the event tells it.' },
@@ -48240,6 +54113,7 @@ const STATE_KEYS = {
     ended: { description: 'Set when the revision reached its end: there is nothing left to interrupt.' },
     exportId: { description: 'Export that main created.' },
     exportEnded: { description: 'Set when that export reached its end, or is not followed: there is nothing left to cancel.' },
+    deploymentRecord: { description: "Record on GitHub's deployments page that main has made and not yet brought to its end." },
     cancelExport: { description: 'Why that export is to be cancelled, as long as that has not been done.' },
 };
 const INPUT_NAMES = Object.keys(INPUTS);
@@ -48251,12 +54125,15 @@ function inputSpec(name) {
 const STATUSES = {
     deployed: true,
     unchanged: true,
+    removed: true,
+    skipped: true,
     planned: true,
     exported: true,
     failed: false,
     'timed-out': false,
     cancelled: false,
     superseded: false,
+    'rolled-back': false,
 };
 
 ;// CONCATENATED MODULE: ./build/action/export/moment.js
@@ -48478,38 +54355,131 @@ function commit(sha) {
     return /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(sha) ? { commit: sha } : {};
 }
 
-;// CONCATENATED MODULE: ./build/action/parse/address.js
-const ADDRESS_RULE = 'an https address without user name, password, query and fragment, such as https://langsmith.example.com/api-host';
-/**
- * Reads the address of a service, the input `control-plane-url` unless `input` says otherwise. Plain http is for loopback and private
- * networks: elsewhere the key would travel in the clear.
- */
-function parseAddress(text, input = 'control-plane-url') {
-    if (!URL.canParse(text))
-        return { problem: 'is not an address', ...(text.includes('://') ? {} : { fix: `write https://${text}` }) };
+;// CONCATENATED MODULE: ./build/action/inputs/contradictions.js
+/** Inputs that are fine by themselves and exclude each other. Both are named, and both remedies. */
+function contradictions(raw) {
+    const isSet = (name) => raw[name] !== '';
+    return [
+        ...targetProblems(isSet),
+        ...sourceProblems(isSet),
+        ...smokeTestProblems(isSet),
+        ...rollbackProblems(raw),
+        ...promoteProblems(raw),
+    ];
+}
+/** What the modes of previews refuse: their deployments are named after `deployment-name`, their source is the pull request. */
+function previewContradictions(mode, raw) {
+    const isSet = (name) => raw[name] !== '';
+    const problems = [];
+    if (isSet('deployment-id')) {
+        const fix = 'take it out: deployment-name is what the names of the previews are made from';
+        problems.push({ input: 'deployment-id', problem: `is set, and mode is ${mode}`, fix });
+    }
+    if (!isSet('deployment-name')) {
+        const fix = 'set it to what the names of the previews begin with';
+        problems.push({ input: 'deployment-name', problem: `is empty, and mode is ${mode}`, fix });
+    }
+    if (mode !== 'preview')
+        return problems;
+    for (const input of ['tag', 'repo-ref']) {
+        const fix = `take ${input} out, or use mode: deploy`;
+        if (isSet(input))
+            problems.push({ input, problem: 'is set, and mode is preview, which deploys the head of the pull request', fix });
+    }
+    const sources = sourceProblems((name) => name !== 'tag' && name !== 'repo-ref' && isSet(name));
+    return [...problems, ...sources, ...smokeTestProblems(isSet), ...rollbackProblems(raw)];
+}
+function targetProblems(isSet) {
+    if (isSet('deployment-name') && isSet('deployment-id')) {
+        const fix = 'keep deployment-id to update exactly this one, or deployment-name to create it when it is absent';
+        return [{ input: 'deployment-id', problem: 'and deployment-name are both set', fix }];
+    }
+    if (isSet('deployment-name') || isSet('deployment-id'))
+        return [];
+    return [{ input: 'deployment-name', problem: 'and deployment-id are both empty', fix: 'set one of them' }];
+}
+function sourceProblems(isSet) {
+    const problems = [];
+    if (isSet('tag') && isSet('repo-ref')) {
+        problems.push({ input: 'tag', problem: 'and repo-ref are both set', fix: 'keep tag for a tag, or repo-ref for a branch' });
+    }
+    if (!isSet('image-uri'))
+        return problems;
+    for (const input of ['repo-url', 'repo-ref', 'tag', 'config-path', 'integration-id', 'build-on-push']) {
+        const fix = `take ${input} out to run the image, or image-uri to build from git`;
+        if (isSet(input))
+            problems.push({ input, problem: 'and image-uri are both set', fix });
+    }
+    return problems;
+}
+/** Without its mode `promote-from` would deploy what nobody has proven. */
+function promoteProblems(raw) {
+    if (raw['promote-from'] === '' || raw.mode === 'promote')
+        return [];
+    const problem = `is set, and mode is ${raw.mode || 'deploy'}: nothing would be promoted`;
+    return [{ input: 'promote-from', problem, fix: 'set mode to promote, or take promote-from out' }];
+}
+function rollbackProblems(raw) {
+    if (raw['rollback-on-failure'] !== 'true' || raw.wait !== 'false')
+        return [];
+    const problem = 'and wait: false contradict each other: a failure that is not waited for cannot be rolled back';
+    return [{ input: 'rollback-on-failure', problem, fix: 'take one of them out' }];
+}
+function smokeTestProblems(isSet) {
+    if (isSet('smoke-test-input'))
+        return [];
+    return ['smoke-test-assistant', 'smoke-test-expect'].filter(isSet).map((input) => ({
+        input,
+        problem: 'is set, and smoke-test-input is empty: no smoke test would run',
+        fix: `set smoke-test-input, or take ${input} out`,
+    }));
+}
+
+;// CONCATENATED MODULE: ./build/action/parse/repo-url.js
+const REPO_URL_RULE = 'an address like https://github.com/team/agent or git@github.com:team/agent.git, without a password or token';
+const URL_MAX = 2048;
+const SCP_LIKE = /^[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s:][^\s]*$/;
+/** Reads `repo-url`. */
+function parseRepoUrl(text) {
+    if (text.length > URL_MAX)
+        return { problem: `is longer than ${URL_MAX} characters` };
+    if (/[\s\x00-\x1f\x7f]/.test(text))
+        return { problem: 'contains white space' };
+    if (SCP_LIKE.test(text))
+        return { value: text };
+    if (!/^(https?|ssh|git|file):\/\//i.test(text) || !URL.canParse(text)) {
+        const fix = /^[\w.-]+\/[\w.-]+$/.test(text) ? { fix: `write https://github.com/${text}` } : {};
+        return { problem: 'is not the address of a git repository', ...fix };
+    }
     const url = new URL(text);
-    if (url.protocol !== 'https:' && url.protocol !== 'http:')
-        return { problem: 'is neither https nor http' };
-    if (url.username !== '' || url.password !== '')
-        return { problem: 'carries credentials', fix: 'take them out: the key goes into api-key' };
+    if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {
+        return {
+            problem: 'carries credentials, which the control plane would store and show',
+            fix: 'take them out and use integration-id',
+        };
+    }
     if (url.search !== '' || url.hash !== '')
         return { problem: 'has a query or a fragment', fix: 'end it after the path' };
-    const path = url.pathname.replace(/\/+$/, '');
-    const version = /\/api\/v1(\/bulk-exports)?$|\/v[12](\/deployments)?$/.exec(path);
-    if (version !== null)
-        return { problem: `ends with ${version[0]}`, fix: 'leave that out: the action adds it' };
-    const address = `${url.origin}${path}`;
-    if (url.protocol === 'https:' || isLoopback(url.hostname))
-        return { value: { url: address } };
-    return { value: { url: address, warning: `${input} is plain http: the API key travels unencrypted to ${url.host}` } };
+    return { value: text };
 }
-/** An address as it may be shown: no credentials, no query. */
-function showAddress(text) {
-    return text.replace(/\/\/[^/?#]*@/, '//***@').replace(/[?#].*$/s, '?***');
+/**
+ * One spelling for the addresses that mean one repository: host in lower case, no `.git`, no slash at the end, no default port.
+ */
+function normaliseRepoUrl(text) {
+    const trimmed = text.trim();
+    if (!URL.canParse(trimmed) || SCP_LIKE.test(trimmed))
+        return trimmed.replace(/\/+$/, '').replace(/\.git$/, '');
+    const url = new URL(trimmed);
+    const path = url.pathname
+        .replace(/\/+$/, '')
+        .replace(/\.git$/, '')
+        .replace(/\/+$/, '');
+    return `${url.protocol}//${url.username === '' ? '' : `${url.username}@`}${url.host.toLowerCase()}${path}`;
 }
-/** True for a host that is this machine. `hostname` is that of a `URL`: an IPv6 address stands in brackets. */
-function isLoopback(hostname) {
-    return (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname));
+/** True for two spellings of one address. Paths on GitHub's hosts are compared without regard to case, as GitHub does. */
+function sameRepoUrl(a, b) {
+    const [first, second] = [normaliseRepoUrl(a), normaliseRepoUrl(b)];
+    return /^https?:\/\/(www\.)?github\.com\//.test(first) ? first.toLowerCase() === second.toLowerCase() : first === second;
 }
 
 ;// CONCATENATED MODULE: ./build/contract/name.js
@@ -48743,6 +54713,40 @@ function destinationNotFound(destinationId) {
     return `Bulk export destination ${destinationId} not found.`;
 }
 
+;// CONCATENATED MODULE: ./build/action/parse/address.js
+const ADDRESS_RULE = 'an https address without user name, password, query and fragment, such as https://langsmith.example.com/api-host';
+/**
+ * Reads the address of a service, the input `control-plane-url` unless `input` says otherwise. Plain http is for loopback and private
+ * networks: elsewhere the key would travel in the clear.
+ */
+function parseAddress(text, input = 'control-plane-url') {
+    if (!URL.canParse(text))
+        return { problem: 'is not an address', ...(text.includes('://') ? {} : { fix: `write https://${text}` }) };
+    const url = new URL(text);
+    if (url.protocol !== 'https:' && url.protocol !== 'http:')
+        return { problem: 'is neither https nor http' };
+    if (url.username !== '' || url.password !== '')
+        return { problem: 'carries credentials', fix: 'take them out: the key goes into api-key' };
+    if (url.search !== '' || url.hash !== '')
+        return { problem: 'has a query or a fragment', fix: 'end it after the path' };
+    const path = url.pathname.replace(/\/+$/, '');
+    const version = /\/api\/v1(\/bulk-exports)?$|\/v[12](\/deployments)?$/.exec(path);
+    if (version !== null)
+        return { problem: `ends with ${version[0]}`, fix: 'leave that out: the action adds it' };
+    const address = `${url.origin}${path}`;
+    if (url.protocol === 'https:' || isLoopback(url.hostname))
+        return { value: { url: address } };
+    return { value: { url: address, warning: `${input} is plain http: the API key travels unencrypted to ${url.host}` } };
+}
+/** An address as it may be shown: no credentials, no query. */
+function showAddress(text) {
+    return text.replace(/\/\/[^/?#]*@/, '//***@').replace(/[?#].*$/s, '?***');
+}
+/** True for a host that is this machine. `hostname` is that of a `URL`: an IPv6 address stands in brackets. */
+function isLoopback(hostname) {
+    return (hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname));
+}
+
 ;// CONCATENATED MODULE: ./build/action/parse/parsed.js
 /** Reads a text with a schema of the contract; the first issue is the problem. */
 function parseWith(schema, text) {
@@ -48894,9 +54898,19 @@ const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 };
 const PATTERN = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?$/;
 /** Longest duration: the longest that a workflow on any runner can last, and short of what a timer can hold. */
 const DURATION_MAX_MS = 7 * UNITS.d;
+/** Longest age of a preview. */
+const AGE_MAX_MS = 365 * UNITS.d;
+const AGE_RULE = 'whole numbers with the units d, h, m and s, the largest first, such as 12h or 7d; from 1s to 365d';
 const DURATION_RULE = 'whole numbers with the units d, h, m and s, the largest first, such as 90s, 10m or 1h30m; from 1s to 7d';
 /** `1h30m` as milliseconds. */
 function parseDuration(text) {
+    return parseUpTo(DURATION_MAX_MS, text);
+}
+/** `7d` as milliseconds, up to a year. */
+function parseAge(text) {
+    return parseUpTo(AGE_MAX_MS, text);
+}
+function parseUpTo(maxMs, text) {
     if (/^\d+$/.test(text))
         return { problem: 'has no unit', fix: `write ${text}s for seconds or ${text}m for minutes` };
     const match = PATTERN.exec(text);
@@ -48906,8 +54920,8 @@ function parseDuration(text) {
     const milliseconds = Number(d ?? 0) * UNITS.d + Number(h ?? 0) * UNITS.h + Number(m ?? 0) * UNITS.m + Number(s ?? 0) * UNITS.s;
     if (milliseconds < 1000)
         return { problem: 'is shorter than a second' };
-    if (milliseconds > DURATION_MAX_MS)
-        return { problem: 'is longer than 7 days' };
+    if (milliseconds > maxMs)
+        return { problem: `is longer than ${maxMs / UNITS.d} days` };
     return { value: milliseconds };
 }
 /** Milliseconds for people: `1 h 30 min`, `4 min 5 s`, `12 s`, `0.4 s`. */
@@ -48923,53 +54937,6 @@ function formatDuration(milliseconds) {
     if (minutes > 0)
         return rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`;
     return `${rest} s`;
-}
-
-;// CONCATENATED MODULE: ./build/action/parse/repo-url.js
-const REPO_URL_RULE = 'an address like https://github.com/team/agent or git@github.com:team/agent.git, without a password or token';
-const URL_MAX = 2048;
-const SCP_LIKE = /^[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s:][^\s]*$/;
-/** Reads `repo-url`. */
-function parseRepoUrl(text) {
-    if (text.length > URL_MAX)
-        return { problem: `is longer than ${URL_MAX} characters` };
-    if (/[\s\x00-\x1f\x7f]/.test(text))
-        return { problem: 'contains white space' };
-    if (SCP_LIKE.test(text))
-        return { value: text };
-    if (!/^(https?|ssh|git|file):\/\//i.test(text) || !URL.canParse(text)) {
-        const fix = /^[\w.-]+\/[\w.-]+$/.test(text) ? { fix: `write https://github.com/${text}` } : {};
-        return { problem: 'is not the address of a git repository', ...fix };
-    }
-    const url = new URL(text);
-    if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {
-        return {
-            problem: 'carries credentials, which the control plane would store and show',
-            fix: 'take them out and use integration-id',
-        };
-    }
-    if (url.search !== '' || url.hash !== '')
-        return { problem: 'has a query or a fragment', fix: 'end it after the path' };
-    return { value: text };
-}
-/**
- * One spelling for the addresses that mean one repository: host in lower case, no `.git`, no slash at the end, no default port.
- */
-function normaliseRepoUrl(text) {
-    const trimmed = text.trim();
-    if (!URL.canParse(trimmed) || SCP_LIKE.test(trimmed))
-        return trimmed.replace(/\/+$/, '').replace(/\.git$/, '');
-    const url = new URL(trimmed);
-    const path = url.pathname
-        .replace(/\/+$/, '')
-        .replace(/\.git$/, '')
-        .replace(/\/+$/, '');
-    return `${url.protocol}//${url.username === '' ? '' : `${url.username}@`}${url.host.toLowerCase()}${path}`;
-}
-/** True for two spellings of one address. Paths on GitHub's hosts are compared without regard to case, as GitHub does. */
-function sameRepoUrl(a, b) {
-    const [first, second] = [normaliseRepoUrl(a), normaliseRepoUrl(b)];
-    return /^https?:\/\/(www\.)?github\.com\//.test(first) ? first.toLowerCase() === second.toLowerCase() : first === second;
 }
 
 ;// CONCATENATED MODULE: ./build/contract/secret.js
@@ -49027,6 +54994,8 @@ const secretsSchema = array(secretSchema)
 
 const SECRET_LINES_RULE = 'lines NAME=value, each value literal up to the end of its line; NAME<<END … END for a value of several lines; ' +
     'blank lines and lines that begin with # are skipped';
+/** What nobody takes for a piece of a secret. */
+const CONVENTIONAL_NAME = /^[A-Z][A-Z0-9_]*$/;
 /** Reads the input `secrets`. A text that is not understood is never quoted: it may be the rest of a value. */
 function parseSecretLines(text) {
     const result = { secrets: [], problems: [], sensitive: [] };
@@ -49052,6 +55021,9 @@ function parseSecretLines(text) {
                 result.problems.push(`line ${number}: the value of ${entry.name} has no end line`);
         }
         result.sensitive.push(value);
+        // The last line of a key in base64 looks like a name without a value.
+        if (value.trim() === '' && !CONVENTIONAL_NAME.test(entry.name))
+            result.sensitive.push(entry.name);
         const problem = faultOf(entry.name, value);
         if (problem !== undefined)
             result.problems.push(`line ${number}: ${problem}`);
@@ -49080,8 +55052,10 @@ function faultOf(name, value) {
         return 'the name is not one of an environment variable';
     if (RESERVED_SECRET_NAMES.has(name))
         return `${name} is reserved: the service sets it itself`;
-    if (value.trim() === '')
-        return `${name} has no value (a secret that does not exist in this repository is an empty text)`;
+    if (value.trim() === '') {
+        const shown = CONVENTIONAL_NAME.test(name) ? name : 'the variable';
+        return `${shown} has no value (a secret that does not exist in this repository is an empty text)`;
+    }
     if (value.includes('\0'))
         return `the value of ${name} contains a NUL character`;
     return secretSchema.safeParse({ name, value }).success ? undefined : `the name or the value of ${name.slice(0, 40)} is too long`;
@@ -49307,6 +55281,9 @@ function parseSourceConfig(text) {
 
 
 
+/** Longest name of an environment that GitHub takes. */
+const ENVIRONMENT_MAX = 255;
+const ENVIRONMENT_RULE = `a name of one line, ${ENVIRONMENT_MAX} characters at most`;
 /** How the text of each input is read, and what is accepted, in words. An empty text never gets here: it means unset. */
 const fields_FIELDS = {
     'api-key': { accepted: 'a key without white space, on one line', parse: parseApiKey },
@@ -49339,6 +55316,9 @@ const fields_FIELDS = {
     'smoke-test-stream-mode': words(INPUTS['smoke-test-stream-mode']),
     'smoke-test-expect': { accepted: EXPECT_RULE, parse: parseExpect },
     'smoke-test-timeout': { accepted: DURATION_RULE, parse: parseDuration },
+    'rollback-on-failure': fields_boolean(),
+    'promote-from': { accepted: 'the name or the id of a deployment', parse: parseNameOrId },
+    'preview-ttl': { accepted: AGE_RULE, parse: parseAge },
     'export-project-id': fields_uuid(),
     'export-destination-id': fields_uuid(),
     'export-bucket': { accepted: BUCKET_RULE, parse: parseBucket },
@@ -49356,7 +55336,10 @@ const fields_FIELDS = {
     'export-format-version': words(INPUTS['export-format-version']),
     'export-wait': fields_boolean(),
     'export-timeout': { accepted: DURATION_RULE, parse: parseDuration },
+    environment: { accepted: ENVIRONMENT_RULE, parse: parseEnvironment },
+    comment: fields_boolean(),
     summary: fields_boolean(),
+    'github-token': { accepted: 'a token without white space, on one line', parse: parseApiKey },
 };
 function fields_boolean() {
     return { accepted: 'true or false', parse: parseBoolean };
@@ -49373,11 +55356,22 @@ function words({ values }) {
 function parseApiKey(text) {
     return /^[\x21-\x7e]{1,4096}$/.test(text) ? { value: text } : { problem: 'contains characters that no header can carry' };
 }
+function parseEnvironment(text) {
+    if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text))
+        return { problem: 'has more than one line, or control characters' };
+    return text.length <= ENVIRONMENT_MAX ? { value: text } : { problem: `is ${text.length} characters long` };
+}
 function parseName(text) {
     if (deploymentNameSchema.safeParse(text).success)
         return { value: text };
     const suggestion = normaliseDeploymentName(text);
     return { problem: 'is not a name of a deployment', ...(suggestion === '' ? {} : { fix: `write ${suggestion}` }) };
+}
+function parseNameOrId(text) {
+    if (schemas_uuid().safeParse(text).success)
+        return { value: { id: text.toLowerCase() } };
+    const name = parseName(text);
+    return 'value' in name ? { value: { name: name.value } } : name;
 }
 function parseRepoRef(text) {
     if (repoRefSchema.safeParse(text).success)
@@ -49419,8 +55413,10 @@ const ERROR_CODES = {
     },
     E_AUTH: {
         title: 'Not allowed',
-        meaning: 'The control plane refused the API key, or the key may not do this.',
-        remedy: 'Check that `api-key` is one of this region or control plane; a key of a whole organisation needs `workspace-id`.',
+        meaning: 'The control plane refused the API key, or the key may not do this; or GitHub refused `github-token`, where the step cannot go ' +
+            'on without it.',
+        remedy: 'Check that `api-key` is one of this region or control plane; a key of a whole organisation needs `workspace-id`. Where GitHub ' +
+            'refused, give the job the permission that the message names.',
     },
     E_NOT_FOUND: {
         title: 'Not found',
@@ -49429,8 +55425,10 @@ const ERROR_CODES = {
     },
     E_CONFLICT: {
         title: 'Conflict with what exists',
-        meaning: 'What is wanted contradicts what is there: a field that is fixed at creation, or a name that is taken.',
-        remedy: 'Take over the value that is live, or deploy under another name.',
+        meaning: 'What is wanted contradicts what is there: a field that is fixed at creation, or a name that is taken; or what is to be ' +
+            'promoted is not what was proven.',
+        remedy: 'Take over the value that is live, or deploy under another name. Before a promotion: deploy the commit of the tag to the ' +
+            'deployment that `promote-from` names, with `environment` and `smoke-test-input`.',
     },
     E_VALIDATION: {
         title: 'Refused by the control plane',
@@ -49439,13 +55437,14 @@ const ERROR_CODES = {
     },
     E_RATE_LIMITED: {
         title: 'Too many requests',
-        meaning: 'The control plane went on answering 429 until the retries or the time were used up.',
-        remedy: 'Run fewer deployments at once, or later; another client may be using the same key.',
+        meaning: 'The control plane, or GitHub, went on refusing for its rate limit until the retries or the time were used up.',
+        remedy: 'Run fewer deployments at once, or later; another client may be using the same key or token.',
     },
     E_UNAVAILABLE: {
-        title: 'Control plane unavailable',
-        meaning: 'No usable answer came: the network failed, or the control plane answered with server errors.',
-        remedy: 'Check the address, proxy and certificates, and the state of the service; then run the step again.',
+        title: 'Service unavailable',
+        meaning: 'No usable answer came from the control plane, or from GitHub where the step cannot go on without it: the network failed, or ' +
+            'the answers were server errors.',
+        remedy: 'Check the address, proxy and certificates, and the state of the service that the message names; then run the step again.',
     },
     E_PROTOCOL: {
         title: 'Unexpected behaviour',
@@ -49474,17 +55473,18 @@ const ERROR_CODES = {
     },
     E_SUPERSEDED: {
         title: 'Superseded',
-        meaning: 'A newer revision took the place of the one that this step made.',
+        meaning: 'A newer revision took the place of the one that this step made, before it served or before it was proven.',
         remedy: 'Nothing, if the newer one is wanted. Otherwise use a concurrency group, and set `build-on-push` to `false`.',
     },
     E_SMOKE_TEST: {
         title: 'Smoke test failed',
-        meaning: 'The revision serves, and the agent did not answer `smoke-test-input` as it should. Nothing was rolled back.',
+        meaning: 'The revision serves, and the agent did not answer `smoke-test-input` as it should.',
         remedy: 'Read what the agent said in the job summary, and its log on the control plane; correct the agent and deploy again.',
     },
     E_TIMEOUT: {
         title: 'Timed out',
-        meaning: 'The revision had not ended within `timeout`. It may still succeed, unless `on-timeout: interrupt` stopped it.',
+        meaning: 'The revision had not ended within `timeout`, or a preview was not gone by then. A revision may still succeed, unless ' +
+            '`on-timeout: interrupt` stopped it.',
         remedy: 'Look at the status of the revision, and raise `timeout` if it was merely slow. A first deploy takes about 15 minutes.',
     },
     E_DESTINATION: {
@@ -49535,12 +55535,29 @@ class ActionFailure extends Error {
     code;
     tried;
     next;
-    constructor({ code, happened, tried, next, cause }) {
+    aftermath;
+    status;
+    constructor({ code, happened, tried, next, aftermath, status, cause }) {
         super(happened, { cause });
         this.name = 'ActionFailure';
         this.code = code;
         this.tried = tried;
         this.next = next ?? ERROR_CODES[code].remedy;
+        this.aftermath = aftermath;
+        this.status = status ?? statusOf(code);
+    }
+    /** The same failure, and what became of the deployment afterwards. */
+    with({ code, aftermath, status }) {
+        const { message: happened, tried, next, cause } = this;
+        return new ActionFailure({
+            code: code ?? this.code,
+            happened,
+            next,
+            ...(tried === undefined ? {} : { tried }),
+            ...(aftermath === undefined ? {} : { aftermath }),
+            ...(status === undefined ? {} : { status }),
+            cause,
+        });
     }
 }
 /** Whatever was thrown, as a failure: what is not one already is a fault of this action. */
@@ -49586,93 +55603,12 @@ function names(problems) {
     return unique.length === 1 ? last : `${unique.slice(0, -1).join(', ')} and ${last}`;
 }
 
-;// CONCATENATED MODULE: ./build/action/inputs.js
+;// CONCATENATED MODULE: ./build/action/inputs/read.js
 
 
 
 
-
-
-
-
-
-
-
-function wantsDeploy(inputs) {
-    return 'target' in inputs;
-}
-/** Reads the inputs of any mode. Throws one `ActionFailure` (`E_INPUT`) that names every bad one. `now`: epoch milliseconds. */
-function parseStepInputs(raw, context, now) {
-    return raw.mode === 'export' ? parseExportInputs(raw, now) : parseInputs(raw, context, now);
-}
-function parseExportInputs(raw, now) {
-    const { fields, problems } = readFields(raw);
-    const wish = exportOf({ raw, fields, now, problems });
-    const { 'api-key': apiKey } = fields;
-    if (problems.length > 0 || wish === undefined || apiKey === undefined)
-        throw refusal(problems);
-    return { ...commonInputs(fields, apiKey, wish), warnings: exportWarnings(raw, fields), export: wish };
-}
-/** Reads the inputs of a deploy. Throws as `parseStepInputs`. */
-function parseInputs(raw, context, now = Date.now()) {
-    const { fields, problems } = readFields(raw);
-    const wish = exportOf({ raw, fields, now, problems });
-    problems.push(...contradictions(raw));
-    const image = raw['image-uri'] !== '';
-    const git = image ? undefined : gitSource({ raw, fields, context, problems });
-    const source = image ? imageSource(fields) : git;
-    const { 'api-key': apiKey } = fields;
-    const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] };
-    if (problems.length > 0 || apiKey === undefined || source === undefined || target === undefined) {
-        throw refusal(problems);
-    }
-    const buildOnPush = fields['build-on-push'] ?? (git !== undefined && isTagRef(git.repoRef) ? false : undefined);
-    return {
-        ...commonInputs(fields, apiKey, wish),
-        target,
-        source,
-        ...given({
-            integrationId: fields['integration-id'],
-            deploymentType: fields['deployment-type'],
-            buildOnPush,
-            secrets: fields.secrets,
-        }),
-        sourceConfig: fields['source-config'] ?? {},
-        skipUnchanged: fields['skip-unchanged'] ?? false,
-        wait: fields.wait ?? true,
-        timeoutMs: fields.timeout ?? 1_800_000,
-        ...given({ smokeTest: smokeTestOf({ raw, fields, context, git }), export: wish }),
-    };
-}
-function commonInputs(fields, apiKey, wish) {
-    const controlPlaneUrl = fields['control-plane-url']?.url ?? REGIONS[fields.region ?? 'us'].controlPlaneUrl;
-    const apiWarning = wish === undefined ? undefined : fields['api-url']?.warning;
-    return {
-        apiKey,
-        ...given({ workspaceId: fields['workspace-id'] }),
-        controlPlaneUrl,
-        dialect: fields.dialect === undefined || fields.dialect === 'auto' ? dialectOf(controlPlaneUrl) : fields.dialect,
-        dryRun: fields['dry-run'] ?? false,
-        onTimeout: fields['on-timeout'] ?? 'leave',
-        onCancel: fields['on-cancel'] ?? 'leave',
-        summary: fields.summary ?? true,
-        warnings: [...warningsOf(fields), ...(apiWarning === undefined ? [] : [apiWarning])],
-    };
-}
-/** Inputs that `mode: export` has no use for. */
-function exportWarnings(raw, fields) {
-    const used = [...EXPORT_INPUTS, 'api-key', 'workspace-id', 'control-plane-url', 'api-url'];
-    const unused = INPUT_NAMES.filter((name) => raw[name] !== '' && inputSpec(name).default === '' && !used.includes(name));
-    const { warning } = fields['api-url'] ?? {};
-    const verb = unused.length === 1 ? 'is' : 'are';
-    return [
-        ...(warning === undefined ? [] : [warning]),
-        ...(unused.length === 0 ? [] : [`mode is export: ${unused.join(', ')} ${verb} not used.`]),
-    ];
-}
-function refusal(problems) {
-    return inputFailure(problems.toSorted((a, b) => INPUT_NAMES.indexOf(a.input) - INPUT_NAMES.indexOf(b.input)));
-}
+/** Reads every input that has a text, each by itself. What is wrong with one becomes a problem and leaves its field out. */
 function readFields(raw) {
     const fields = {};
     const problems = [];
@@ -49704,43 +55640,31 @@ function readFields(raw) {
     }
     return { fields, problems };
 }
-/** Inputs that are fine by themselves and exclude each other. Both are named, and both remedies. */
-function contradictions(raw) {
-    const problems = [];
-    const isSet = (name) => raw[name] !== '';
-    if (isSet('deployment-name') && isSet('deployment-id')) {
-        problems.push({
-            input: 'deployment-id',
-            problem: 'and deployment-name are both set',
-            fix: 'keep deployment-id to update exactly this one, or deployment-name to create it when it is absent',
-        });
-    }
-    if (!isSet('deployment-name') && !isSet('deployment-id')) {
-        problems.push({ input: 'deployment-name', problem: 'and deployment-id are both empty', fix: 'set one of them' });
-    }
-    if (isSet('tag') && isSet('repo-ref')) {
-        problems.push({ input: 'tag', problem: 'and repo-ref are both set', fix: 'keep tag for a tag, or repo-ref for a branch' });
-    }
-    for (const name of ['smoke-test-assistant', 'smoke-test-expect']) {
-        if (isSet(name) && !isSet('smoke-test-input'))
-            problems.push({
-                input: name,
-                problem: 'is set, and smoke-test-input is empty: no smoke test would run',
-                fix: `set smoke-test-input, or take ${name} out`,
-            });
-    }
-    if (isSet('image-uri')) {
-        for (const name of ['repo-url', 'repo-ref', 'tag', 'config-path', 'integration-id', 'build-on-push']) {
-            if (isSet(name))
-                problems.push({
-                    input: name,
-                    problem: 'and image-uri are both set',
-                    fix: `take ${name} out to run the image, or image-uri to build from git`,
-                });
-        }
-    }
-    return problems;
+/** The failure of a step whose inputs cannot be used, in the order of action.yml. */
+function refusal(problems) {
+    return inputFailure(problems.toSorted((a, b) => INPUT_NAMES.indexOf(a.input) - INPUT_NAMES.indexOf(b.input)));
 }
+/** The fields that have a value, for types that tell "absent" from "undefined". */
+function given(fields) {
+    return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+/** The value of an input as an error may show it. */
+function shown(name, text) {
+    if (inputSpec(name).secret || inputSpec(name).kind === 'object')
+        return {};
+    return { value: hideCredentials(name, text) };
+}
+function hideCredentials(name, text) {
+    return inputSpec(name).kind === 'url' || name === 'image-uri' ? showAddress(text) : text;
+}
+
+;// CONCATENATED MODULE: ./build/action/inputs/git-source.js
+
+
+
+
+
+/** What to build: of the inputs, else of the event. Undefined when that is not known; then it adds problems that say why. */
 function gitSource({ raw, fields, context, problems, }) {
     const event = sourceOfEvent(context);
     const wantedRef = fields.tag ?? fields['repo-ref'];
@@ -49795,6 +55719,358 @@ function gitSource({ raw, fields, context, problems, }) {
         ...given({ commit, eventCommit }),
     };
 }
+
+;// CONCATENATED MODULE: ./build/action/inputs/unused.js
+
+
+/** Inputs without a default that every mode reads. */
+const ALWAYS = ['api-key', 'workspace-id', 'control-plane-url', 'github-token'];
+/** The same for the modes that do not read everything. */
+const ALSO = {
+    export: [...EXPORT_INPUTS, 'api-url', 'comment'],
+    teardown: ['deployment-name', 'repo-url', 'environment', 'comment'],
+    sweep: ['deployment-name'],
+};
+/** What to say about inputs that this mode has no use for; a workflow gives each of them on purpose. */
+function unusedWarnings(mode, raw) {
+    const also = ALSO[mode];
+    if (also === undefined)
+        return [];
+    const used = [...ALWAYS, ...also];
+    const unused = INPUT_NAMES.filter((name) => raw[name] !== '' && inputSpec(name).default === '' && !used.includes(name));
+    if (unused.length === 0)
+        return [];
+    return [`mode is ${mode}: ${unused.join(', ')} ${unused.length === 1 ? 'is' : 'are'} not used.`];
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/name.js
+
+
+const HASH_LENGTH = 8;
+/** Digits of the longest number of a pull request: GitHub's are 32-bit integers. */
+const NUMBER_DIGITS_MAX = 10;
+const PULL_REQUEST_MAX = 2_147_483_647;
+/**
+ * Name of the deployment of a pull request: `<base>-pr-<number>`. A base that leaves no room for that is cut, and a hash of the whole
+ * of it takes the place of the rest: the same base always gives the same name, and no other base does. `base` is a valid name.
+ */
+function previewName(base, pullRequest) {
+    const suffix = `-pr-${pullRequest}`;
+    if (base.length + suffix.length <= DEPLOYMENT_NAME_MAX)
+        return base + suffix;
+    const hash = (0,external_node_crypto_.createHash)('sha256').update(base).digest('hex').slice(0, HASH_LENGTH);
+    return `${trimmed(base.slice(0, DEPLOYMENT_NAME_MAX - suffix.length - HASH_LENGTH - 1))}-${hash}${suffix}`;
+}
+/** A text that the names of all previews of this base contain: the longest that is known without the number. */
+function commonPart(base) {
+    const longest = `-pr-${'0'.repeat(NUMBER_DIGITS_MAX)}`;
+    if (base.length + longest.length <= DEPLOYMENT_NAME_MAX)
+        return `${base}-pr-`;
+    return trimmed(base.slice(0, DEPLOYMENT_NAME_MAX - longest.length - HASH_LENGTH - 1));
+}
+/** The number of the pull request whose preview has this name; undefined for a name that `previewName` does not give. */
+function pullRequestOf(name, base) {
+    const digits = /-pr-([1-9]\d{0,9})$/.exec(name)?.[1];
+    if (digits === undefined)
+        return undefined;
+    const number = Number(digits);
+    return number <= PULL_REQUEST_MAX && previewName(base, number) === name ? number : undefined;
+}
+function trimmed(text) {
+    return text.replace(/-+$/, '');
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/event.js
+
+
+const numberSchema = schemas_int().min(1).max(PULL_REQUEST_MAX);
+const stateSchema = schemas_enum(['open', 'closed']);
+const headSchema = object({ sha: schemas_string() });
+const event_pullRequestSchema = object({
+    pull_request: object({ number: numberSchema, state: stateSchema, head: headSchema.optional() }),
+});
+const commentSchema = object({ issue: object({ number: numberSchema, state: stateSchema, pull_request: looseObject({}) }) });
+/** True for the events that carry the head of a pull request, which a preview is made from. */
+function isPullRequestEvent({ eventName }) {
+    return eventName === 'pull_request' || eventName === 'pull_request_target';
+}
+/** The pull request of an event, or of the comment that it is about; undefined when it has none. */
+function pullRequestOfEvent(context) {
+    const { payload } = context;
+    const direct = event_pullRequestSchema.safeParse(payload);
+    const commented = commentSchema.safeParse(payload);
+    const found = direct.success ? direct.data.pull_request : commented.success ? commented.data.issue : undefined;
+    if (found === undefined)
+        return undefined;
+    const headSha = direct.success ? direct.data.pull_request.head?.sha : undefined;
+    const closing = isPullRequestEvent(context) && payload['action'] === 'closed';
+    return { number: found.number, state: found.state, headSha, closing };
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/wish.js
+
+
+const wish_DAY_MS = 86_400_000;
+/** Reads which pull request is meant; undefined when there are problems, which it adds. */
+function previewOf({ mode, fields, context, problems, }) {
+    const found = pullRequestOfEvent(context);
+    const event = context.eventName || '(none)';
+    if (mode === 'preview' && !isPullRequestEvent(context)) {
+        const fix = 'run this step on pull_request, or use mode: deploy for other events';
+        problems.push({ input: 'mode', problem: `is preview, and the event ${event} is not one of a pull request`, fix });
+        return undefined;
+    }
+    if (found === undefined) {
+        const fix = 'run this step on pull_request events';
+        problems.push({ input: 'mode', problem: `is ${mode}, and the payload of the event ${event} has no pull request`, fix });
+    }
+    const { 'deployment-name': baseName } = fields;
+    if (found === undefined || baseName === undefined)
+        return undefined;
+    const repositories = [repoUrlOf(context), sourceOfEvent(context).repoUrl, fields['repo-url']].filter((url) => url !== undefined);
+    return {
+        baseName,
+        pullRequest: found.number,
+        eventState: found.state,
+        closing: found.closing,
+        headSha: found.headSha,
+        repositories,
+    };
+}
+/** Reads what a sweep needs; undefined when there are problems, which it adds. */
+function sweepOf({ fields, context, problems, }) {
+    if (context.repository === '') {
+        const fix = 'run this step in a workflow';
+        problems.push({ input: 'mode', problem: 'is sweep, and GITHUB_REPOSITORY does not say which repository this is', fix });
+    }
+    const { 'deployment-name': baseName } = fields;
+    if (context.repository === '' || baseName === undefined)
+        return undefined;
+    return { baseName, repoUrl: repoUrlOf(context), ttlMs: fields['preview-ttl'] ?? 7 * wish_DAY_MS };
+}
+function repoUrlOf({ serverUrl, repository }) {
+    return `${serverUrl}/${repository}`;
+}
+
+;// CONCATENATED MODULE: ./build/action/promote/wish.js
+
+
+
+/** Inputs that say what a deploy is made from: a promotion takes all of it from the proven revision. */
+const OF_THE_PROVEN = ['repo-url', 'repo-ref', 'config-path'];
+/** Reads what is to be promoted; undefined when that cannot be told, with the problems added. */
+function promoteOf({ raw, fields, context, problems, }) {
+    const before = problems.length;
+    problems.push(...wish_contradictions(raw, fields));
+    const from = fields['promote-from'];
+    const event = sourceOfEvent(context).ref;
+    const tag = fields.tag ?? (event !== undefined && isTagRef(event) ? event : undefined);
+    const imageUri = fields['image-uri'];
+    if (tag === undefined && raw.tag === '' && raw['image-uri'] === '') {
+        const problem = `is empty, and the event ${context.eventName || '(none)'} names no tag: it says what is to be promoted`;
+        problems.push({ input: 'tag', problem, fix: 'run on a release or on the push of a tag, or set tag' });
+    }
+    if (imageUri !== undefined && digestOf(imageUri) === undefined) {
+        const problem = 'names no digest: a tag of an image may mean another image by now';
+        problems.push({
+            input: 'image-uri',
+            problem,
+            fix: 'write it as name@sha256:…, or leave it out and give a tag of the repository',
+        });
+    }
+    if (from === undefined || problems.length > before)
+        return undefined;
+    return { from, ...given({ tag, imageUri }) };
+}
+function wish_contradictions(raw, fields) {
+    const problems = [];
+    const from = raw['promote-from'];
+    if (from === '') {
+        const fix = 'set it to the name or the id of the deployment that was proven';
+        problems.push({ input: 'promote-from', problem: 'is empty, and mode is promote', fix });
+    }
+    else if (from === raw['deployment-name'] || from.toLowerCase() === raw['deployment-id'].toLowerCase()) {
+        const fix = 'name the deployment that was proven in promote-from, and the one that is to get its revision as deployment-name';
+        problems.push({ input: 'promote-from', problem: 'is the deployment that is to be changed', fix });
+    }
+    for (const input of OF_THE_PROVEN) {
+        if (raw[input] === '')
+            continue;
+        const problem = 'is set, and mode is promote, which takes it from the revision that was proven';
+        problems.push({ input, problem, fix: `take ${input} out, or use mode: deploy` });
+    }
+    if (fields.wait === false) {
+        const problem = 'is false, and mode is promote: whether the proven commit was built can only be seen at the end';
+        problems.push({ input: 'wait', problem, fix: 'take wait out' });
+    }
+    return problems;
+}
+/** `sha256:…` of an image reference; undefined when it names none. */
+function digestOf(imageUri) {
+    return /@(sha256:[0-9a-f]{64})$/.exec(imageUri)?.[1];
+}
+
+;// CONCATENATED MODULE: ./build/action/inputs.js
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+/** True for the modes that make a revision. */
+function wantsDeploy(inputs) {
+    return inputs.mode === 'deploy' || inputs.mode === 'preview' || inputs.mode === 'promote';
+}
+/** The traces that the step exports; undefined when it exports none. */
+function wantedExport(inputs) {
+    return inputs.mode === 'export' || wantsDeploy(inputs) ? inputs.export : undefined;
+}
+/** Reads the inputs of any mode. Throws one `ActionFailure` (`E_INPUT`) that names every bad one. `now`: epoch milliseconds. */
+function parseStepInputs(raw, context, now) {
+    switch (raw.mode) {
+        case 'export':
+            return parseExportInputs(raw, now);
+        case 'preview':
+            return parsePreviewInputs(raw, context, now);
+        case 'teardown':
+            return parseTeardownInputs(raw, context);
+        case 'sweep':
+            return parseSweepInputs(raw, context);
+        case 'promote':
+            return parsePromoteInputs(raw, context, now);
+        default:
+            return { mode: 'deploy', ...parseInputs(raw, context, now) };
+    }
+}
+function parseExportInputs(raw, now) {
+    const { fields, problems } = readFields(raw);
+    const wish = exportOf({ raw, fields, now, problems });
+    const { 'api-key': apiKey, 'api-url': api } = fields;
+    if (problems.length > 0 || wish === undefined || apiKey === undefined)
+        throw refusal(problems);
+    const warnings = [...(api?.warning === undefined ? [] : [api.warning]), ...unusedWarnings('export', raw)];
+    return { mode: 'export', ...commonInputs(fields, apiKey, wish), warnings, export: wish };
+}
+/** Reads the inputs of a deploy. Throws as `parseStepInputs`. */
+function parseInputs(raw, context, now = Date.now()) {
+    const { fields, problems } = readFields(raw);
+    const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] };
+    return deployInputs({ raw, fields, context, now, target, problems: [...problems, ...contradictions(raw)] });
+}
+function parsePromoteInputs(raw, context, now) {
+    const { fields, problems } = readFields(raw);
+    problems.push(...contradictions(raw));
+    const promote = promoteOf({ raw, fields, context, problems });
+    const target = fields['deployment-id'] === undefined ? nameTarget(fields) : { id: fields['deployment-id'] };
+    const inputs = deployInputs({ raw, fields, context, now, target, problems });
+    if (promote === undefined)
+        throw refusal(problems);
+    return { ...inputs, mode: 'promote', promote };
+}
+/** That of a pull request that has just been closed is a teardown: there may be no head any more to make a source from. */
+function parsePreviewInputs(raw, context, now) {
+    const { fields, problems } = readFields(raw);
+    problems.push(...previewContradictions('preview', raw));
+    const preview = previewOf({ mode: 'preview', fields, context, problems });
+    if (preview?.closing === true)
+        return teardownInputs({ fields, preview, problems, warnings: [] });
+    const target = preview === undefined ? undefined : { name: previewName(preview.baseName, preview.pullRequest) };
+    const inputs = deployInputs({ raw, fields, context, now, target, problems });
+    if (preview === undefined || target === undefined)
+        throw refusal(problems);
+    return { ...inputs, mode: 'preview', target, preview };
+}
+function parseTeardownInputs(raw, context) {
+    const { fields, problems } = readFields(raw);
+    problems.push(...previewContradictions('teardown', raw));
+    const preview = previewOf({ mode: 'teardown', fields, context, problems });
+    return teardownInputs({ fields, preview, problems, warnings: unusedWarnings('teardown', raw) });
+}
+function teardownInputs({ fields, preview, problems, warnings, }) {
+    const { 'api-key': apiKey } = fields;
+    if (problems.length > 0 || apiKey === undefined || preview === undefined)
+        throw refusal(problems);
+    const common = commonInputs(fields, apiKey, undefined);
+    return {
+        ...common,
+        mode: 'teardown',
+        target: { name: previewName(preview.baseName, preview.pullRequest) },
+        preview,
+        timeoutMs: timeoutOf(fields),
+        warnings: [...common.warnings, ...warnings],
+    };
+}
+function parseSweepInputs(raw, context) {
+    const { fields, problems } = readFields(raw);
+    problems.push(...previewContradictions('sweep', raw));
+    const sweep = sweepOf({ fields, context, problems });
+    const { 'api-key': apiKey } = fields;
+    if (problems.length > 0 || apiKey === undefined || sweep === undefined)
+        throw refusal(problems);
+    const common = commonInputs(fields, apiKey, undefined);
+    return {
+        ...common,
+        mode: 'sweep',
+        sweep,
+        timeoutMs: timeoutOf(fields),
+        warnings: [...common.warnings, ...unusedWarnings('sweep', raw)],
+    };
+}
+function deployInputs({ raw, fields, context, now, target, problems, }) {
+    const wish = exportOf({ raw, fields, now, problems });
+    const image = raw['image-uri'] !== '';
+    const git = image ? undefined : gitSource({ raw, fields, context, problems });
+    const source = image ? imageSource(fields) : git;
+    const { 'api-key': apiKey } = fields;
+    if (problems.length > 0 || apiKey === undefined || source === undefined || target === undefined) {
+        throw refusal(problems);
+    }
+    const buildOnPush = fields['build-on-push'] ?? (git !== undefined && isTagRef(git.repoRef) ? false : undefined);
+    return {
+        ...commonInputs(fields, apiKey, wish),
+        target,
+        source,
+        ...given({
+            integrationId: fields['integration-id'],
+            deploymentType: fields['deployment-type'],
+            buildOnPush,
+            secrets: fields.secrets,
+        }),
+        sourceConfig: fields['source-config'] ?? {},
+        skipUnchanged: fields['skip-unchanged'] ?? false,
+        rollbackOnFailure: fields['rollback-on-failure'] ?? false,
+        wait: fields.wait ?? true,
+        timeoutMs: timeoutOf(fields),
+        ...given({ smokeTest: smokeTestOf({ raw, fields, context, git }), export: wish }),
+    };
+}
+function timeoutOf(fields) {
+    return fields.timeout ?? 1_800_000;
+}
+function commonInputs(fields, apiKey, wish) {
+    const controlPlaneUrl = fields['control-plane-url']?.url ?? REGIONS[fields.region ?? 'us'].controlPlaneUrl;
+    const apiWarning = wish === undefined ? undefined : fields['api-url']?.warning;
+    return {
+        apiKey,
+        ...given({ workspaceId: fields['workspace-id'] }),
+        controlPlaneUrl,
+        dialect: fields.dialect === undefined || fields.dialect === 'auto' ? dialectOf(controlPlaneUrl) : fields.dialect,
+        dryRun: fields['dry-run'] ?? false,
+        onTimeout: fields['on-timeout'] ?? 'leave',
+        onCancel: fields['on-cancel'] ?? 'leave',
+        summary: fields.summary ?? true,
+        ...given({ environment: fields.environment, comment: fields.comment, githubToken: fields['github-token'] }),
+        warnings: [...warningsOf(fields), ...(apiWarning === undefined ? [] : [apiWarning])],
+    };
+}
 function smokeTestOf({ raw, fields, context, git, }) {
     const input = fields['smoke-test-input'];
     if (input === undefined)
@@ -49825,19 +56101,6 @@ function imageSource(fields) {
 function nameTarget(fields) {
     const name = fields['deployment-name'];
     return name === undefined ? undefined : { name };
-}
-/** The value of an input as an error may show it. */
-function shown(name, text) {
-    if (inputSpec(name).secret || inputSpec(name).kind === 'object')
-        return {};
-    return { value: hideCredentials(name, text) };
-}
-function hideCredentials(name, text) {
-    return inputSpec(name).kind === 'url' || name === 'image-uri' ? showAddress(text) : text;
-}
-/** The fields that have a value, for types that tell "absent" from "undefined". */
-function given(fields) {
-    return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 ;// CONCATENATED MODULE: ./build/action/report/markdown.js
@@ -49895,6 +56158,80 @@ function wholeCharacters(bytes, length) {
     while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80)
         end--;
     return end;
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/report.js
+
+const SIGNS = {
+    removed: '🗑️ removed',
+    'to remove': '🗑️ to remove',
+    kept: 'kept',
+    unproven: '⚠️ left alone',
+    failed: '❌ not removed',
+};
+/** How many previews of a sweep have each verdict: `2 removed, 1 kept`. */
+function countSwept(previews) {
+    const verdicts = Object.keys(SIGNS);
+    const words = { removed: 'removed', 'to remove': 'to remove', kept: 'kept', unproven: 'left alone', failed: 'not removed' };
+    const counts = verdicts.map((verdict) => ({ verdict, count: previews.filter((preview) => preview.verdict === verdict).length }));
+    const told = counts.filter(({ count }) => count > 0).map(({ verdict, count }) => `${count} ${words[verdict]}`);
+    return told.length === 0 ? 'no previews' : told.join(', ');
+}
+/** The section of the job summary. */
+function sweepSection(previews) {
+    if (previews === undefined)
+        return '';
+    if (previews.length === 0)
+        return '#### Previews\n\nThere are none.';
+    const rows = previews.map(({ name, pullRequest, verdict, why }) => `| ${code(name)} | ${pullRequest} | ${SIGNS[verdict]} | ${inline(why)} |`);
+    return ['#### Previews', '', '| Deployment | Pull request | | Why |', '|---|---|---|---|', ...rows].join('\n');
+}
+
+;// CONCATENATED MODULE: ./build/action/report/data.js
+
+
+
+/** What the step knows, as the summary and the comment are made from it: redacted, and not escaped yet. */
+function summaryData({ status, failure, inputs, journal, github, redact, now, rateLimitWaitMs = 0, rateLimits = [], }) {
+    const names = Object.keys(OUTPUTS);
+    const data = {
+        status,
+        failure: failure === undefined
+            ? undefined
+            : {
+                code: failure.code,
+                message: failure.message,
+                tried: failure.tried,
+                next: failure.next,
+                aftermath: failure.aftermath,
+            },
+        outputs: Object.fromEntries(names.map((name) => [name, journal.output(name)]).filter(([, value]) => value !== undefined)),
+        source: inputs !== undefined && wantsDeploy(inputs) ? inputs.source : undefined,
+        transitions: journal.transitions,
+        plan: journal.plan,
+        notes: journal.notes,
+        logTail: journal.logTail,
+        smokeTest: journal.smokeTest,
+        export: journal.export,
+        rollback: journal.rollback,
+        sweep: journal.sweep,
+        rateLimitWaitMs,
+        rateLimits,
+        startedAt: journal.startedAt,
+        endedAt: now,
+        github: { serverUrl: github.serverUrl, actionRepository: github.actionRepository },
+    };
+    // Redacted before it is escaped: an entity in the middle of a secret would hide it from the runner's own masks.
+    return redactAll(data, redact);
+}
+function redactAll(value, redact) {
+    if (typeof value === 'string')
+        return safeLines(value, redact).join('\n');
+    if (Array.isArray(value))
+        return value.map((part) => redactAll(part, redact));
+    if (typeof value !== 'object' || value === null)
+        return value;
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redactAll(part, redact)]));
 }
 
 ;// CONCATENATED MODULE: ./build/action/export/section.js
@@ -49974,6 +56311,8 @@ function dayRow({ day, rows, runs, done }) {
 }
 
 ;// CONCATENATED MODULE: ./build/action/report/gantt.js
+/** Below this Mermaid would put several ticks into one second, all with the same label. */
+const SHORT_MS = 10_000;
 const FAILED = /_FAILED$|^INTERRUPTED$|^SKIPPED$/;
 const SECTIONS = {
     CREATING: 'Queue',
@@ -49991,9 +56330,12 @@ const SECTIONS = {
  * when the next one was. The times are those of the polls. Returns `''` when there is nothing to draw.
  */
 function gantt(transitions, end) {
-    if (transitions.length === 0)
+    const [first] = transitions;
+    if (first === undefined)
         return '';
     const lines = ['```mermaid', 'gantt', '  dateFormat x', '  axisFormat %H:%M:%S', '  todayMarker off'];
+    if (end - first.at < SHORT_MS)
+        lines.push('  tickInterval 1second');
     let section = '';
     transitions.forEach(({ status, at }, index) => {
         const next = Object.hasOwn(SECTIONS, status) ? (SECTIONS[status] ?? 'Other') : 'Other';
@@ -50045,7 +56387,40 @@ function milliseconds(value) {
     return value === undefined ? undefined : `after ${value} ms`;
 }
 
+;// CONCATENATED MODULE: ./build/action/rollback/section.js
+
+
+
+const LOG_LINES = 50;
+/** What the job summary tells of a rollback, besides its story. `endedAt`: epoch milliseconds. */
+function rollbackSection(report, endedAt) {
+    if (report === undefined)
+        return '';
+    const { failedRevisionId, goodRevisionId, revisionId, status, commit, transitions, smokeTest, logTail } = report;
+    const rows = [
+        ['Failed revision', code(failedRevisionId)],
+        ['Last good revision', code(goodRevisionId)],
+        ['Brought back by', revisionId === undefined || revisionId === goodRevisionId ? undefined : code(revisionId)],
+        ['Status', status === undefined ? undefined : code(status)],
+        ['Commit', commit === undefined ? undefined : code(commit)],
+    ];
+    const lines = logTail?.lines.slice(-LOG_LINES) ?? [];
+    return [
+        '#### Rollback',
+        table(rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+        gantt(transitions, endedAt),
+        smokeSection(smokeTest).replace('#### Smoke test', '#### Smoke test after the rollback'),
+        logTail === undefined
+            ? ''
+            : `<details><summary>${inline(logTail.title)} (${lines.length} lines)</summary>\n\n${block(lines)}\n\n</details>`,
+    ]
+        .filter((part) => part !== '')
+        .join('\n\n');
+}
+
 ;// CONCATENATED MODULE: ./build/action/report/summary.js
+
+
 
 
 
@@ -50056,16 +56431,19 @@ function milliseconds(value) {
 
 /** The runner drops a summary of more than 1024 KiB as a whole; this leaves room for what other steps of it say. */
 const SUMMARY_MAX_BYTES = 900_000;
-const LOG_LINES = 50;
+const summary_LOG_LINES = 50;
 const HEADINGS = {
     deployed: 'Deployed',
     unchanged: 'Unchanged',
+    removed: 'Removed',
+    skipped: 'Skipped',
     planned: 'Planned',
     exported: 'Exported',
     failed: 'Failed',
     'timed-out': 'Timed out',
     cancelled: 'Cancelled',
     superseded: 'Superseded',
+    'rolled-back': 'Rolled back',
 };
 /** The job summary of one step, as GitHub-flavoured Markdown. */
 function renderSummary(data) {
@@ -50075,7 +56453,9 @@ function renderSummary(data) {
         facts(data),
         timeline(data),
         smokeSection(data.smokeTest),
+        rollbackSection(data.rollback, data.endedAt),
         exportSection(data.export),
+        sweepSection(data.sweep),
         planTable(data),
         remarks(data),
         log(data),
@@ -50101,6 +56481,7 @@ function failureBlock({ failure, github }) {
     const lines = failure.message.split('\n').map((line) => inline(line));
     return [
         `> **${help === undefined ? name : markdown_link(name, help)}** ${lines.join('<br>')}`,
+        ...(failure.aftermath === undefined ? [] : [`> **Afterwards:** ${inline(failure.aftermath.replaceAll('\n', ' '))}`]),
         ...(failure.tried === undefined ? [] : [`> **What was tried:** ${inline(failure.tried)}`]),
         `> **What to do:** ${inline(failure.next)}`,
     ].join('\n>\n');
@@ -50165,11 +56546,12 @@ function remarks({ notes, rateLimitWaitMs, rateLimits = [] }) {
 function log({ logTail }) {
     if (logTail === undefined)
         return '';
-    const lines = logTail.lines.slice(-LOG_LINES);
+    const lines = logTail.lines.slice(-summary_LOG_LINES);
     return `<details><summary>${inline(logTail.title)} (${lines.length} lines)</summary>\n\n${block(lines)}\n\n</details>`;
 }
 
 ;// CONCATENATED MODULE: ./build/action/conclude.js
+
 
 
 
@@ -50214,13 +56596,16 @@ function unwritableOutput(problem) {
 }
 function ending(outcome) {
     return 'failure' in outcome
-        ? { status: statusOf(outcome.failure.code), failure: outcome.failure }
+        ? { status: outcome.failure.status, failure: outcome.failure }
         : { status: outcome.status, failure: undefined };
 }
 function conclude_success(status, { journal, inputs, now }) {
-    const deployed = inputs === undefined || wantsDeploy(inputs) ? inputs : undefined;
-    if (inputs !== undefined && deployed === undefined)
+    if (status === 'skipped')
+        return 'Skipped: nothing was changed.';
+    if (inputs?.mode === 'export')
         return exportSuccess(status, journal);
+    if (inputs?.mode === 'sweep')
+        return `${status === 'planned' ? 'Planned' : 'Swept'}: ${countSwept(journal.sweep ?? [])}.`;
     const name = journal.output('deployment-name') ?? '';
     const address = journal.output('deployment-url');
     const took = formatDuration(now - journal.startedAt);
@@ -50228,7 +56613,9 @@ function conclude_success(status, { journal, inputs, now }) {
         return `Planned '${name}': nothing was changed.`;
     if (status === 'unchanged')
         return `'${name}' is unchanged${address === undefined ? '' : `: ${address}`}`;
-    const done = deployed?.wait === false ? 'Accepted' : 'Deployed';
+    if (status === 'removed')
+        return journal.output('deployment-id') === undefined ? `There is no '${name}' to remove.` : `Removed '${name}' in ${took}.`;
+    const done = inputs !== undefined && wantsDeploy(inputs) && !inputs.wait ? 'Accepted' : 'Deployed';
     return `${done} '${name}' in ${took}${address === undefined ? '' : `: ${address}`}`;
 }
 function exportSuccess(status, { export: report }) {
@@ -50241,13 +56628,14 @@ function exportSuccess(status, { export: report }) {
         return `Accepted the export ${id}.`;
     return `Exported ${formatWritten(report)}${report.path === undefined ? '' : `: ${report.path}`}`;
 }
-function annotationText({ code, message, tried, next }, { journal, github, redactor }) {
+function annotationText({ code, message, tried, next, aftermath }, { journal, github, redactor }) {
     const help = helpAddress({ code, github });
     // Redacted before it is cut: what is left of half a secret would not be recognised.
     const short = (text, max) => clip(safeLines(text, redactor.redact).join('\n'), max);
     const tail = journal.logTail?.lines.slice(-ANNOTATION_LOG_LINES).map((line) => short(line, ANNOTATION_LINE_MAX)) ?? [];
     return [
-        short(message, 2600),
+        short(message, aftermath === undefined ? 2600 : 1800),
+        ...(aftermath === undefined ? [] : [`Afterwards: ${short(aftermath, 900)}`]),
         ...(tried === undefined ? [] : [`What was tried: ${short(tried, 300)}`]),
         `What to do: ${short(next, 400)}`,
         ...(help === undefined ? [`More: README, section ${code}`] : [`More: ${help}`]),
@@ -50255,45 +56643,16 @@ function annotationText({ code, message, tried, next }, { journal, github, redac
     ].join('\n');
 }
 function writeSummary({ status, failure, options, }) {
-    const { summary, journal, inputs, io, log, redactor, github } = options;
+    const { summary, journal, inputs, io, log, redactor, github, rateLimitWaitMs, rateLimits = [], now } = options;
     if (!summary)
         return;
-    const names = Object.keys(OUTPUTS);
-    const data = {
-        status,
-        failure: failure === undefined
-            ? undefined
-            : { code: failure.code, message: failure.message, tried: failure.tried, next: failure.next },
-        outputs: Object.fromEntries(names.map((name) => [name, journal.output(name)]).filter(([, value]) => value !== undefined)),
-        source: inputs !== undefined && wantsDeploy(inputs) ? inputs.source : undefined,
-        transitions: journal.transitions,
-        plan: journal.plan,
-        notes: journal.notes,
-        logTail: journal.logTail,
-        smokeTest: journal.smokeTest,
-        export: journal.export,
-        rateLimitWaitMs: options.rateLimitWaitMs,
-        rateLimits: options.rateLimits ?? [],
-        startedAt: journal.startedAt,
-        endedAt: options.now,
-        github,
-    };
     try {
-        // Redacted before it is escaped: an entity in the middle of a secret would hide it from the runner's own masks.
-        io.writeSummary(renderSummary(redactAll(data, redactor)));
+        const { redact } = redactor;
+        io.writeSummary(renderSummary(summaryData({ status, failure, inputs, journal, github, redact, now, rateLimitWaitMs, rateLimits })));
     }
     catch (error) {
         log.warning(`The job summary could not be written: ${error instanceof Error ? error.message : String(error)}`);
     }
-}
-function redactAll(value, redactor) {
-    if (typeof value === 'string')
-        return safeLines(value, redactor.redact).join('\n');
-    if (Array.isArray(value))
-        return value.map((part) => redactAll(part, redactor));
-    if (typeof value !== 'object' || value === null)
-        return value;
-    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redactAll(part, redactor)]));
 }
 
 ;// CONCATENATED MODULE: ./build/client/agent-server.js
@@ -50538,6 +56897,51 @@ function pathOf(...parts) {
         return `/${encodeURIComponent(part)}`;
     })
         .join('');
+}
+
+;// CONCATENATED MODULE: ./build/contract/image.js
+const DOCKER_HUB = 'docker.io';
+function parseImageName(uri) {
+    const at = uri.indexOf('@');
+    const named = at === -1 ? uri : uri.slice(0, at);
+    const colon = named.lastIndexOf(':');
+    // A colon before the last slash belongs to the registry's port.
+    const tagged = colon > named.lastIndexOf('/');
+    return {
+        repository: tagged ? named.slice(0, colon) : named,
+        tag: tagged ? named.slice(colon + 1) : null,
+        digest: at === -1 ? null : uri.slice(at + 1),
+    };
+}
+/** The registry that a repository lies in; a first part without a dot or a port is a user's name on Docker Hub. */
+function registryOf(repository) {
+    const [first = '', ...rest] = repository.split('/');
+    const isRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+    if (!isRegistry)
+        return DOCKER_HUB;
+    return first === 'index.docker.io' ? DOCKER_HUB : first;
+}
+/** One way to write a repository that can be written in several: `redis` is `docker.io/library/redis`. */
+function fullRepository(repository) {
+    const registry = registryOf(repository);
+    const path = repository.replace(/^(index\.)?docker\.io\//, '');
+    if (registry !== DOCKER_HUB)
+        return repository;
+    return `${registry}/${path.includes('/') ? path : `library/${path}`}`;
+}
+/**
+ * Whether a recorded image is what a wanted reference asked for. The service adds the digest that a tag meant when it was deployed:
+ * `agent:1@sha256:…` was asked for as `agent:1`.
+ */
+function isImageOf(recorded, wanted) {
+    if (recorded === wanted)
+        return true;
+    const [have, want] = [parseImageName(recorded), parseImageName(wanted)];
+    if (have.digest === null || fullRepository(have.repository) !== fullRepository(want.repository))
+        return false;
+    if (want.digest !== null)
+        return have.digest === want.digest;
+    return (have.tag ?? 'latest') === (want.tag ?? 'latest');
 }
 
 ;// CONCATENATED MODULE: ./build/client/deadline.js
@@ -50821,11 +57225,13 @@ function parseRetryAfter(value, now) {
 function backoffMs({ attempt, policy, random }) {
     return Math.round(random() * Math.min(policy.capMs, policy.baseMs * 2 ** (attempt - 1)));
 }
+/** `code` of a refusal that is a rate limit whatever its status: GitHub answers 403 to some. */
+const RATE_LIMITED = 'rate-limited';
 /** True when sending the request again may help and can do no harm. */
 function mayRepeat(failure, idempotent) {
     switch (failure.kind) {
         case 'http':
-            if (failure.status === 429)
+            if (failure.status === 429 || failure.code === RATE_LIMITED)
                 return true;
             return idempotent && (failure.status === 408 || isPassingServerError(failure.status));
         case 'network':
@@ -50908,6 +57314,7 @@ function whileWaiting(failure, signal) {
 
 
 
+
 /** How often a write is sent at most. */
 const SENDS_MAX = 2;
 /** A request whose answer was lost may still be at work: it gets this long before anybody looks for its effect. */
@@ -50957,13 +57364,16 @@ async function attemptRecovery({ failure, recover, signal, pause }) {
         throw failure.with({ kind, summary });
     }
 }
-/** True unless a field that was sent came back with another value. */
+/** True unless a field that was sent came back with another value. An image may come back with its digest. */
 function matchesSent(answer, sent) {
     const got = answer.source_revision_config;
     const wanted = sent.source_revision_config ?? {};
     return ['repo_ref', 'graph_config_path', 'image_uri'].every((field) => {
         const value = wanted[field] ?? null;
-        return value === null || got[field] === null || got[field] === value;
+        const recorded = got[field];
+        if (value === null || recorded === null)
+            return true;
+        return field === 'image_uri' ? isImageOf(recorded, value) : recorded === value;
     });
 }
 /** The revisions made after the previous one, newest first; null when the previous one is not in the list. */
@@ -51286,6 +57696,33 @@ function deploymentOperations(context) {
                 return { outcome: 'found', value: { deployment, revisionId: revision.id, recovered: true } };
             },
         }),
+        redeployRevision: async ({ deploymentId, revisionId, previousLatestRevisionId, signal }) => await withRecovery({
+            context,
+            signal,
+            send: async () => await onOptionalRoute({
+                ids: [deploymentId, revisionId],
+                what: 'way to redeploy a revision',
+                run: async () => {
+                    const path = pathOf('v2', 'deployments', deploymentId, 'revisions', revisionId, 'redeploy');
+                    const deployment = (await transport.request({ method: 'POST', path, schema: deploymentAnswerSchema, signal })).body;
+                    const latest = deployment.latest_revision_id;
+                    return { deployment, revisionId: latest === previousLatestRevisionId ? null : latest, recovered: false };
+                },
+            }),
+            recover: async () => {
+                const revisions = await listRevisions({ deploymentId, max: PAGE_LIMIT_MAX, signal });
+                const source = revisions.find(({ id }) => id === revisionId);
+                const newer = newerRevisions(revisions, previousLatestRevisionId);
+                if (newer === null || source === undefined) {
+                    return { outcome: 'unclear', because: 'the revisions from before are not all in the list' };
+                }
+                const revision = newer.find((candidate) => isSameSource(candidate, source));
+                if (revision === undefined)
+                    return { outcome: 'absent' };
+                const deployment = await getDeployment(deploymentId, signal);
+                return { outcome: 'found', value: { deployment, revisionId: revision.id, recovered: true } };
+            },
+        }),
         deleteDeployment: async ({ id, deleteTracingProject, timeoutMs, signal }) => await onOptionalRoute({
             ids: [id],
             what: 'way to delete a deployment',
@@ -51313,6 +57750,11 @@ function deploymentOperations(context) {
 }
 function deploymentPath(id) {
     return pathOf('v2', 'deployments', id);
+}
+/** True for revisions of one source; a commit that is not known yet may still become that of the other. */
+function isSameSource({ source_revision_config: a }, { source_revision_config: b }) {
+    const commit = a.repo_commit_sha === null || b.repo_commit_sha === null || a.repo_commit_sha === b.repo_commit_sha;
+    return commit && ['repo_ref', 'graph_config_path', 'image_uri'].every((field) => a[field] === b[field]);
 }
 /** True when a PATCH with this body makes a revision (specification 2.2; service facts 1.6). */
 function makesRevision(body) {
@@ -52208,804 +58650,8 @@ function isPotentialField(line, field) {
     return line.length <= field.length || line.charCodeAt(field.length) === 58;
 }
 //# sourceMappingURL=parse.js.map
-// EXTERNAL MODULE: external "http"
-var external_http_ = __nccwpck_require__(8611);
-var external_http_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_http_, 2);
-// EXTERNAL MODULE: external "https"
-var external_https_ = __nccwpck_require__(5692);
-var external_https_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_https_, 2);
-;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/proxy.js
-function getProxyUrl(reqUrl) {
-    const usingSsl = reqUrl.protocol === 'https:';
-    if (checkBypass(reqUrl)) {
-        return undefined;
-    }
-    const proxyVar = (() => {
-        if (usingSsl) {
-            return process.env['https_proxy'] || process.env['HTTPS_PROXY'];
-        }
-        else {
-            return process.env['http_proxy'] || process.env['HTTP_PROXY'];
-        }
-    })();
-    if (proxyVar) {
-        try {
-            return new DecodedURL(proxyVar);
-        }
-        catch (_a) {
-            if (!proxyVar.startsWith('http://') && !proxyVar.startsWith('https://'))
-                return new DecodedURL(`http://${proxyVar}`);
-        }
-    }
-    else {
-        return undefined;
-    }
-}
-function checkBypass(reqUrl) {
-    if (!reqUrl.hostname) {
-        return false;
-    }
-    const reqHost = reqUrl.hostname;
-    if (isLoopbackAddress(reqHost)) {
-        return true;
-    }
-    const noProxy = process.env['no_proxy'] || process.env['NO_PROXY'] || '';
-    if (!noProxy) {
-        return false;
-    }
-    // Determine the request port
-    let reqPort;
-    if (reqUrl.port) {
-        reqPort = Number(reqUrl.port);
-    }
-    else if (reqUrl.protocol === 'http:') {
-        reqPort = 80;
-    }
-    else if (reqUrl.protocol === 'https:') {
-        reqPort = 443;
-    }
-    // Format the request hostname and hostname with port
-    const upperReqHosts = [reqUrl.hostname.toUpperCase()];
-    if (typeof reqPort === 'number') {
-        upperReqHosts.push(`${upperReqHosts[0]}:${reqPort}`);
-    }
-    // Compare request host against noproxy
-    for (const upperNoProxyItem of noProxy
-        .split(',')
-        .map(x => x.trim().toUpperCase())
-        .filter(x => x)) {
-        if (upperNoProxyItem === '*' ||
-            upperReqHosts.some(x => x === upperNoProxyItem ||
-                x.endsWith(`.${upperNoProxyItem}`) ||
-                (upperNoProxyItem.startsWith('.') &&
-                    x.endsWith(`${upperNoProxyItem}`)))) {
-            return true;
-        }
-    }
-    return false;
-}
-function isLoopbackAddress(host) {
-    const hostLower = host.toLowerCase();
-    return (hostLower === 'localhost' ||
-        hostLower.startsWith('127.') ||
-        hostLower.startsWith('[::1]') ||
-        hostLower.startsWith('[0:0:0:0:0:0:0:1]'));
-}
-class DecodedURL extends URL {
-    constructor(url, base) {
-        super(url, base);
-        this._decodedUsername = decodeURIComponent(super.username);
-        this._decodedPassword = decodeURIComponent(super.password);
-    }
-    get username() {
-        return this._decodedUsername;
-    }
-    get password() {
-        return this._decodedPassword;
-    }
-}
-//# sourceMappingURL=proxy.js.map
-// EXTERNAL MODULE: ./node_modules/tunnel/index.js
-var tunnel = __nccwpck_require__(770);
-// EXTERNAL MODULE: ./node_modules/undici/index.js
-var undici = __nccwpck_require__(4371);
-;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/index.js
-/* eslint-disable @typescript-eslint/no-explicit-any */
-var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-
-
-
-var HttpCodes;
-(function (HttpCodes) {
-    HttpCodes[HttpCodes["OK"] = 200] = "OK";
-    HttpCodes[HttpCodes["MultipleChoices"] = 300] = "MultipleChoices";
-    HttpCodes[HttpCodes["MovedPermanently"] = 301] = "MovedPermanently";
-    HttpCodes[HttpCodes["ResourceMoved"] = 302] = "ResourceMoved";
-    HttpCodes[HttpCodes["SeeOther"] = 303] = "SeeOther";
-    HttpCodes[HttpCodes["NotModified"] = 304] = "NotModified";
-    HttpCodes[HttpCodes["UseProxy"] = 305] = "UseProxy";
-    HttpCodes[HttpCodes["SwitchProxy"] = 306] = "SwitchProxy";
-    HttpCodes[HttpCodes["TemporaryRedirect"] = 307] = "TemporaryRedirect";
-    HttpCodes[HttpCodes["PermanentRedirect"] = 308] = "PermanentRedirect";
-    HttpCodes[HttpCodes["BadRequest"] = 400] = "BadRequest";
-    HttpCodes[HttpCodes["Unauthorized"] = 401] = "Unauthorized";
-    HttpCodes[HttpCodes["PaymentRequired"] = 402] = "PaymentRequired";
-    HttpCodes[HttpCodes["Forbidden"] = 403] = "Forbidden";
-    HttpCodes[HttpCodes["NotFound"] = 404] = "NotFound";
-    HttpCodes[HttpCodes["MethodNotAllowed"] = 405] = "MethodNotAllowed";
-    HttpCodes[HttpCodes["NotAcceptable"] = 406] = "NotAcceptable";
-    HttpCodes[HttpCodes["ProxyAuthenticationRequired"] = 407] = "ProxyAuthenticationRequired";
-    HttpCodes[HttpCodes["RequestTimeout"] = 408] = "RequestTimeout";
-    HttpCodes[HttpCodes["Conflict"] = 409] = "Conflict";
-    HttpCodes[HttpCodes["Gone"] = 410] = "Gone";
-    HttpCodes[HttpCodes["TooManyRequests"] = 429] = "TooManyRequests";
-    HttpCodes[HttpCodes["InternalServerError"] = 500] = "InternalServerError";
-    HttpCodes[HttpCodes["NotImplemented"] = 501] = "NotImplemented";
-    HttpCodes[HttpCodes["BadGateway"] = 502] = "BadGateway";
-    HttpCodes[HttpCodes["ServiceUnavailable"] = 503] = "ServiceUnavailable";
-    HttpCodes[HttpCodes["GatewayTimeout"] = 504] = "GatewayTimeout";
-})(HttpCodes || (HttpCodes = {}));
-var Headers;
-(function (Headers) {
-    Headers["Accept"] = "accept";
-    Headers["ContentType"] = "content-type";
-})(Headers || (Headers = {}));
-var MediaTypes;
-(function (MediaTypes) {
-    MediaTypes["ApplicationJson"] = "application/json";
-})(MediaTypes || (MediaTypes = {}));
-/**
- * Returns the proxy URL, depending upon the supplied url and proxy environment variables.
- * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
- */
-function lib_getProxyUrl(serverUrl) {
-    const proxyUrl = pm.getProxyUrl(new URL(serverUrl));
-    return proxyUrl ? proxyUrl.href : '';
-}
-const HttpRedirectCodes = [
-    HttpCodes.MovedPermanently,
-    HttpCodes.ResourceMoved,
-    HttpCodes.SeeOther,
-    HttpCodes.TemporaryRedirect,
-    HttpCodes.PermanentRedirect
-];
-const HttpResponseRetryCodes = [
-    HttpCodes.BadGateway,
-    HttpCodes.ServiceUnavailable,
-    HttpCodes.GatewayTimeout
-];
-const RetryableHttpVerbs = ['OPTIONS', 'GET', 'DELETE', 'HEAD'];
-const ExponentialBackoffCeiling = 10;
-const ExponentialBackoffTimeSlice = 5;
-class HttpClientError extends Error {
-    constructor(message, statusCode) {
-        super(message);
-        this.name = 'HttpClientError';
-        this.statusCode = statusCode;
-        Object.setPrototypeOf(this, HttpClientError.prototype);
-    }
-}
-class HttpClientResponse {
-    constructor(message) {
-        this.message = message;
-    }
-    readBody() {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
-                let output = Buffer.alloc(0);
-                this.message.on('data', (chunk) => {
-                    output = Buffer.concat([output, chunk]);
-                });
-                this.message.on('end', () => {
-                    resolve(output.toString());
-                });
-            }));
-        });
-    }
-    readBodyBuffer() {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
-                const chunks = [];
-                this.message.on('data', (chunk) => {
-                    chunks.push(chunk);
-                });
-                this.message.on('end', () => {
-                    resolve(Buffer.concat(chunks));
-                });
-            }));
-        });
-    }
-}
-function isHttps(requestUrl) {
-    const parsedUrl = new URL(requestUrl);
-    return parsedUrl.protocol === 'https:';
-}
-class lib_HttpClient {
-    constructor(userAgent, handlers, requestOptions) {
-        this._ignoreSslError = false;
-        this._allowRedirects = true;
-        this._allowRedirectDowngrade = false;
-        this._maxRedirects = 50;
-        this._allowRetries = false;
-        this._maxRetries = 1;
-        this._keepAlive = false;
-        this._disposed = false;
-        this.userAgent = this._getUserAgentWithOrchestrationId(userAgent);
-        this.handlers = handlers || [];
-        this.requestOptions = requestOptions;
-        if (requestOptions) {
-            if (requestOptions.ignoreSslError != null) {
-                this._ignoreSslError = requestOptions.ignoreSslError;
-            }
-            this._socketTimeout = requestOptions.socketTimeout;
-            if (requestOptions.allowRedirects != null) {
-                this._allowRedirects = requestOptions.allowRedirects;
-            }
-            if (requestOptions.allowRedirectDowngrade != null) {
-                this._allowRedirectDowngrade = requestOptions.allowRedirectDowngrade;
-            }
-            if (requestOptions.maxRedirects != null) {
-                this._maxRedirects = Math.max(requestOptions.maxRedirects, 0);
-            }
-            if (requestOptions.keepAlive != null) {
-                this._keepAlive = requestOptions.keepAlive;
-            }
-            if (requestOptions.allowRetries != null) {
-                this._allowRetries = requestOptions.allowRetries;
-            }
-            if (requestOptions.maxRetries != null) {
-                this._maxRetries = requestOptions.maxRetries;
-            }
-        }
-    }
-    options(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('OPTIONS', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    get(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('GET', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    del(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('DELETE', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    post(requestUrl, data, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('POST', requestUrl, data, additionalHeaders || {});
-        });
-    }
-    patch(requestUrl, data, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('PATCH', requestUrl, data, additionalHeaders || {});
-        });
-    }
-    put(requestUrl, data, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('PUT', requestUrl, data, additionalHeaders || {});
-        });
-    }
-    head(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('HEAD', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    sendStream(verb, requestUrl, stream, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request(verb, requestUrl, stream, additionalHeaders);
-        });
-    }
-    /**
-     * Gets a typed object from an endpoint
-     * Be aware that not found returns a null.  Other errors (4xx, 5xx) reject the promise
-     */
-    getJson(requestUrl_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, additionalHeaders = {}) {
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            const res = yield this.get(requestUrl, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    postJson(requestUrl_1, obj_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
-            const data = JSON.stringify(obj, null, 2);
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            additionalHeaders[Headers.ContentType] =
-                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
-            const res = yield this.post(requestUrl, data, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    putJson(requestUrl_1, obj_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
-            const data = JSON.stringify(obj, null, 2);
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            additionalHeaders[Headers.ContentType] =
-                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
-            const res = yield this.put(requestUrl, data, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    patchJson(requestUrl_1, obj_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
-            const data = JSON.stringify(obj, null, 2);
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            additionalHeaders[Headers.ContentType] =
-                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
-            const res = yield this.patch(requestUrl, data, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    /**
-     * Makes a raw http request.
-     * All other methods such as get, post, patch, and request ultimately call this.
-     * Prefer get, del, post and patch
-     */
-    request(verb, requestUrl, data, headers) {
-        return __awaiter(this, void 0, void 0, function* () {
-            if (this._disposed) {
-                throw new Error('Client has already been disposed.');
-            }
-            const parsedUrl = new URL(requestUrl);
-            let info = this._prepareRequest(verb, parsedUrl, headers);
-            // Only perform retries on reads since writes may not be idempotent.
-            const maxTries = this._allowRetries && RetryableHttpVerbs.includes(verb)
-                ? this._maxRetries + 1
-                : 1;
-            let numTries = 0;
-            let response;
-            do {
-                response = yield this.requestRaw(info, data);
-                // Check if it's an authentication challenge
-                if (response &&
-                    response.message &&
-                    response.message.statusCode === HttpCodes.Unauthorized) {
-                    let authenticationHandler;
-                    for (const handler of this.handlers) {
-                        if (handler.canHandleAuthentication(response)) {
-                            authenticationHandler = handler;
-                            break;
-                        }
-                    }
-                    if (authenticationHandler) {
-                        return authenticationHandler.handleAuthentication(this, info, data);
-                    }
-                    else {
-                        // We have received an unauthorized response but have no handlers to handle it.
-                        // Let the response return to the caller.
-                        return response;
-                    }
-                }
-                let redirectsRemaining = this._maxRedirects;
-                while (response.message.statusCode &&
-                    HttpRedirectCodes.includes(response.message.statusCode) &&
-                    this._allowRedirects &&
-                    redirectsRemaining > 0) {
-                    const redirectUrl = response.message.headers['location'];
-                    if (!redirectUrl) {
-                        // if there's no location to redirect to, we won't
-                        break;
-                    }
-                    const parsedRedirectUrl = new URL(redirectUrl);
-                    if (parsedUrl.protocol === 'https:' &&
-                        parsedUrl.protocol !== parsedRedirectUrl.protocol &&
-                        !this._allowRedirectDowngrade) {
-                        throw new Error('Redirect from HTTPS to HTTP protocol. This downgrade is not allowed for security reasons. If you want to allow this behavior, set the allowRedirectDowngrade option to true.');
-                    }
-                    // we need to finish reading the response before reassigning response
-                    // which will leak the open socket.
-                    yield response.readBody();
-                    // strip authorization header if redirected to a different hostname
-                    if (parsedRedirectUrl.hostname !== parsedUrl.hostname) {
-                        for (const header in headers) {
-                            // header names are case insensitive
-                            if (header.toLowerCase() === 'authorization') {
-                                delete headers[header];
-                            }
-                        }
-                    }
-                    // let's make the request with the new redirectUrl
-                    info = this._prepareRequest(verb, parsedRedirectUrl, headers);
-                    response = yield this.requestRaw(info, data);
-                    redirectsRemaining--;
-                }
-                if (!response.message.statusCode ||
-                    !HttpResponseRetryCodes.includes(response.message.statusCode)) {
-                    // If not a retry code, return immediately instead of retrying
-                    return response;
-                }
-                numTries += 1;
-                if (numTries < maxTries) {
-                    yield response.readBody();
-                    yield this._performExponentialBackoff(numTries);
-                }
-            } while (numTries < maxTries);
-            return response;
-        });
-    }
-    /**
-     * Needs to be called if keepAlive is set to true in request options.
-     */
-    dispose() {
-        if (this._agent) {
-            this._agent.destroy();
-        }
-        this._disposed = true;
-    }
-    /**
-     * Raw request.
-     * @param info
-     * @param data
-     */
-    requestRaw(info, data) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve, reject) => {
-                function callbackForResult(err, res) {
-                    if (err) {
-                        reject(err);
-                    }
-                    else if (!res) {
-                        // If `err` is not passed, then `res` must be passed.
-                        reject(new Error('Unknown error'));
-                    }
-                    else {
-                        resolve(res);
-                    }
-                }
-                this.requestRawWithCallback(info, data, callbackForResult);
-            });
-        });
-    }
-    /**
-     * Raw request with callback.
-     * @param info
-     * @param data
-     * @param onResult
-     */
-    requestRawWithCallback(info, data, onResult) {
-        if (typeof data === 'string') {
-            if (!info.options.headers) {
-                info.options.headers = {};
-            }
-            info.options.headers['Content-Length'] = Buffer.byteLength(data, 'utf8');
-        }
-        let callbackCalled = false;
-        function handleResult(err, res) {
-            if (!callbackCalled) {
-                callbackCalled = true;
-                onResult(err, res);
-            }
-        }
-        const req = info.httpModule.request(info.options, (msg) => {
-            const res = new HttpClientResponse(msg);
-            handleResult(undefined, res);
-        });
-        let socket;
-        req.on('socket', sock => {
-            socket = sock;
-        });
-        // If we ever get disconnected, we want the socket to timeout eventually
-        req.setTimeout(this._socketTimeout || 3 * 60000, () => {
-            if (socket) {
-                socket.end();
-            }
-            handleResult(new Error(`Request timeout: ${info.options.path}`));
-        });
-        req.on('error', function (err) {
-            // err has statusCode property
-            // res should have headers
-            handleResult(err);
-        });
-        if (data && typeof data === 'string') {
-            req.write(data, 'utf8');
-        }
-        if (data && typeof data !== 'string') {
-            data.on('close', function () {
-                req.end();
-            });
-            data.pipe(req);
-        }
-        else {
-            req.end();
-        }
-    }
-    /**
-     * Gets an http agent. This function is useful when you need an http agent that handles
-     * routing through a proxy server - depending upon the url and proxy environment variables.
-     * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
-     */
-    getAgent(serverUrl) {
-        const parsedUrl = new URL(serverUrl);
-        return this._getAgent(parsedUrl);
-    }
-    getAgentDispatcher(serverUrl) {
-        const parsedUrl = new URL(serverUrl);
-        const proxyUrl = getProxyUrl(parsedUrl);
-        const useProxy = proxyUrl && proxyUrl.hostname;
-        if (!useProxy) {
-            return;
-        }
-        return this._getProxyAgentDispatcher(parsedUrl, proxyUrl);
-    }
-    _prepareRequest(method, requestUrl, headers) {
-        const info = {};
-        info.parsedUrl = requestUrl;
-        const usingSsl = info.parsedUrl.protocol === 'https:';
-        info.httpModule = usingSsl ? external_https_namespaceObject : external_http_namespaceObject;
-        const defaultPort = usingSsl ? 443 : 80;
-        info.options = {};
-        info.options.host = info.parsedUrl.hostname;
-        info.options.port = info.parsedUrl.port
-            ? parseInt(info.parsedUrl.port)
-            : defaultPort;
-        info.options.path =
-            (info.parsedUrl.pathname || '') + (info.parsedUrl.search || '');
-        info.options.method = method;
-        info.options.headers = this._mergeHeaders(headers);
-        if (this.userAgent != null) {
-            info.options.headers['user-agent'] = this.userAgent;
-        }
-        info.options.agent = this._getAgent(info.parsedUrl);
-        // gives handlers an opportunity to participate
-        if (this.handlers) {
-            for (const handler of this.handlers) {
-                handler.prepareRequest(info.options);
-            }
-        }
-        return info;
-    }
-    _mergeHeaders(headers) {
-        if (this.requestOptions && this.requestOptions.headers) {
-            return Object.assign({}, lowercaseKeys(this.requestOptions.headers), lowercaseKeys(headers || {}));
-        }
-        return lowercaseKeys(headers || {});
-    }
-    /**
-     * Gets an existing header value or returns a default.
-     * Handles converting number header values to strings since HTTP headers must be strings.
-     * Note: This returns string | string[] since some headers can have multiple values.
-     * For headers that must always be a single string (like Content-Type), use the
-     * specialized _getExistingOrDefaultContentTypeHeader method instead.
-     */
-    _getExistingOrDefaultHeader(additionalHeaders, header, _default) {
-        let clientHeader;
-        if (this.requestOptions && this.requestOptions.headers) {
-            const headerValue = lowercaseKeys(this.requestOptions.headers)[header];
-            if (headerValue) {
-                clientHeader =
-                    typeof headerValue === 'number' ? headerValue.toString() : headerValue;
-            }
-        }
-        const additionalValue = additionalHeaders[header];
-        if (additionalValue !== undefined) {
-            return typeof additionalValue === 'number'
-                ? additionalValue.toString()
-                : additionalValue;
-        }
-        if (clientHeader !== undefined) {
-            return clientHeader;
-        }
-        return _default;
-    }
-    /**
-     * Specialized version of _getExistingOrDefaultHeader for Content-Type header.
-     * Always returns a single string (not an array) since Content-Type should be a single value.
-     * Converts arrays to comma-separated strings and numbers to strings to ensure type safety.
-     * This was split from _getExistingOrDefaultHeader to provide stricter typing for callers
-     * that assign the result to places expecting a string (e.g., additionalHeaders[Headers.ContentType]).
-     */
-    _getExistingOrDefaultContentTypeHeader(additionalHeaders, _default) {
-        let clientHeader;
-        if (this.requestOptions && this.requestOptions.headers) {
-            const headerValue = lowercaseKeys(this.requestOptions.headers)[Headers.ContentType];
-            if (headerValue) {
-                if (typeof headerValue === 'number') {
-                    clientHeader = String(headerValue);
-                }
-                else if (Array.isArray(headerValue)) {
-                    clientHeader = headerValue.join(', ');
-                }
-                else {
-                    clientHeader = headerValue;
-                }
-            }
-        }
-        const additionalValue = additionalHeaders[Headers.ContentType];
-        // Return the first non-undefined value, converting numbers or arrays to strings if necessary
-        if (additionalValue !== undefined) {
-            if (typeof additionalValue === 'number') {
-                return String(additionalValue);
-            }
-            else if (Array.isArray(additionalValue)) {
-                return additionalValue.join(', ');
-            }
-            else {
-                return additionalValue;
-            }
-        }
-        if (clientHeader !== undefined) {
-            return clientHeader;
-        }
-        return _default;
-    }
-    _getAgent(parsedUrl) {
-        let agent;
-        const proxyUrl = getProxyUrl(parsedUrl);
-        const useProxy = proxyUrl && proxyUrl.hostname;
-        if (this._keepAlive && useProxy) {
-            agent = this._proxyAgent;
-        }
-        if (!useProxy) {
-            agent = this._agent;
-        }
-        // if agent is already assigned use that agent.
-        if (agent) {
-            return agent;
-        }
-        const usingSsl = parsedUrl.protocol === 'https:';
-        let maxSockets = 100;
-        if (this.requestOptions) {
-            maxSockets = this.requestOptions.maxSockets || external_http_.globalAgent.maxSockets;
-        }
-        // This is `useProxy` again, but we need to check `proxyURl` directly for TypeScripts's flow analysis.
-        if (proxyUrl && proxyUrl.hostname) {
-            const agentOptions = {
-                maxSockets,
-                keepAlive: this._keepAlive,
-                proxy: Object.assign(Object.assign({}, ((proxyUrl.username || proxyUrl.password) && {
-                    proxyAuth: `${proxyUrl.username}:${proxyUrl.password}`
-                })), { host: proxyUrl.hostname, port: proxyUrl.port })
-            };
-            let tunnelAgent;
-            const overHttps = proxyUrl.protocol === 'https:';
-            if (usingSsl) {
-                tunnelAgent = overHttps ? tunnel.httpsOverHttps : tunnel.httpsOverHttp;
-            }
-            else {
-                tunnelAgent = overHttps ? tunnel.httpOverHttps : tunnel.httpOverHttp;
-            }
-            agent = tunnelAgent(agentOptions);
-            this._proxyAgent = agent;
-        }
-        // if tunneling agent isn't assigned create a new agent
-        if (!agent) {
-            const options = { keepAlive: this._keepAlive, maxSockets };
-            agent = usingSsl ? new external_https_.Agent(options) : new external_http_.Agent(options);
-            this._agent = agent;
-        }
-        if (usingSsl && this._ignoreSslError) {
-            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
-            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
-            // we have to cast it to any and change it directly
-            agent.options = Object.assign(agent.options || {}, {
-                rejectUnauthorized: false
-            });
-        }
-        return agent;
-    }
-    _getProxyAgentDispatcher(parsedUrl, proxyUrl) {
-        let proxyAgent;
-        if (this._keepAlive) {
-            proxyAgent = this._proxyAgentDispatcher;
-        }
-        // if agent is already assigned use that agent.
-        if (proxyAgent) {
-            return proxyAgent;
-        }
-        const usingSsl = parsedUrl.protocol === 'https:';
-        proxyAgent = new undici/* ProxyAgent */.kT(Object.assign({ uri: proxyUrl.href, pipelining: !this._keepAlive ? 0 : 1 }, ((proxyUrl.username || proxyUrl.password) && {
-            token: `Basic ${Buffer.from(`${proxyUrl.username}:${proxyUrl.password}`).toString('base64')}`
-        })));
-        this._proxyAgentDispatcher = proxyAgent;
-        if (usingSsl && this._ignoreSslError) {
-            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
-            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
-            // we have to cast it to any and change it directly
-            proxyAgent.options = Object.assign(proxyAgent.options.requestTls || {}, {
-                rejectUnauthorized: false
-            });
-        }
-        return proxyAgent;
-    }
-    _getUserAgentWithOrchestrationId(userAgent) {
-        const baseUserAgent = userAgent || 'actions/http-client';
-        const orchId = process.env['ACTIONS_ORCHESTRATION_ID'];
-        if (orchId) {
-            // Sanitize the orchestration ID to ensure it contains only valid characters
-            // Valid characters: 0-9, a-z, _, -, .
-            const sanitizedId = orchId.replace(/[^a-z0-9_.-]/gi, '_');
-            return `${baseUserAgent} actions_orchestration_id/${sanitizedId}`;
-        }
-        return baseUserAgent;
-    }
-    _performExponentialBackoff(retryNumber) {
-        return __awaiter(this, void 0, void 0, function* () {
-            retryNumber = Math.min(ExponentialBackoffCeiling, retryNumber);
-            const ms = ExponentialBackoffTimeSlice * Math.pow(2, retryNumber);
-            return new Promise(resolve => setTimeout(() => resolve(), ms));
-        });
-    }
-    _processResponse(res, options) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve, reject) => __awaiter(this, void 0, void 0, function* () {
-                const statusCode = res.message.statusCode || 0;
-                const response = {
-                    statusCode,
-                    result: null,
-                    headers: {}
-                };
-                // not found leads to null obj returned
-                if (statusCode === HttpCodes.NotFound) {
-                    resolve(response);
-                }
-                // get the result from the body
-                function dateTimeDeserializer(key, value) {
-                    if (typeof value === 'string') {
-                        const a = new Date(value);
-                        if (!isNaN(a.valueOf())) {
-                            return a;
-                        }
-                    }
-                    return value;
-                }
-                let obj;
-                let contents;
-                try {
-                    contents = yield res.readBody();
-                    if (contents && contents.length > 0) {
-                        if (options && options.deserializeDates) {
-                            obj = JSON.parse(contents, dateTimeDeserializer);
-                        }
-                        else {
-                            obj = JSON.parse(contents);
-                        }
-                        response.result = obj;
-                    }
-                    response.headers = res.message.headers;
-                }
-                catch (err) {
-                    // Invalid resource (contents not json);  leaving result obj null
-                }
-                // note that 3xx redirects are handled by the http layer.
-                if (statusCode > 299) {
-                    let msg;
-                    // if exception/error in body, attempt to get better error
-                    if (obj && obj.message) {
-                        msg = obj.message;
-                    }
-                    else if (contents && contents.length > 0) {
-                        // it may be the case that the exception is in the body message as string
-                        msg = contents;
-                    }
-                    else {
-                        msg = `Failed request: (${statusCode})`;
-                    }
-                    const err = new HttpClientError(msg, statusCode);
-                    err.result = response.result;
-                    reject(err);
-                }
-                else {
-                    resolve(response);
-                }
-            }));
-        });
-    }
-}
-const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCase()] = obj[k]), c), {});
-//# sourceMappingURL=index.js.map
+// EXTERNAL MODULE: ./node_modules/@actions/http-client/lib/index.js + 1 modules
+var lib = __nccwpck_require__(4942);
 ;// CONCATENATED MODULE: ./build/client/exchange.js
 
 
@@ -53082,7 +58728,7 @@ async function exchange_open(options, signal) {
         handleAuthentication: () => Promise.reject(new Error('no authentication handler')),
     };
     // A client of its own for each request: without keep-alive nothing outlives it, and no request meets a dying connection.
-    const client = new lib_HttpClient(userAgent, [handler], {
+    const client = new lib/* HttpClient */.Qq(userAgent, [handler], {
         allowRedirects: false,
         allowRetries: false,
         keepAlive: false,
@@ -53241,7 +58887,7 @@ function event_stream_createReader(maxEventLength) {
     const decoder = new TextDecoder();
     let events = [];
     let overflowed = false;
-    let last = '\n';
+    const place = createPlace();
     const parser = createParser({
         maxBufferSize: maxEventLength,
         onEvent: ({ event = 'message', data }) => void events.push({ event, data }),
@@ -53254,13 +58900,35 @@ function event_stream_createReader(maxEventLength) {
         events = [];
         if (text !== '' && !overflowed)
             parser.feed(text);
-        last = text.at(-1) ?? last;
+        place.read(text);
         return events;
     };
     return {
         read: (chunk) => feed(decoder.decode(chunk, { stream: true })),
         overflowed: () => overflowed,
-        unfinished: () => feed(decoder.decode()).length > 0 || !/[\r\n]/.test(last) || feed('\n\n').length > 0,
+        // A name without data counts as well: it may have been the beginning of an error.
+        unfinished: () => feed(decoder.decode()).length > 0 || place.isInside() || feed('\n\n').length > 0,
+    };
+}
+/** Where in the stream we are: inside a line or an event, or between two. Comments stand between. */
+function createPlace() {
+    // Of the line under way only how it begins, and a CR at its end that may be the first half of a line break.
+    let line = '';
+    let inEvent = false;
+    const read = (text) => {
+        const lines = (line + text).split(/\r\n|\n|\r(?!$)/);
+        const rest = lines.pop() ?? '';
+        line = rest.slice(0, 1) + (rest.length > 1 && rest.endsWith('\r') ? '\r' : '');
+        for (const whole of lines)
+            inEvent = whole !== '' && (inEvent || !whole.startsWith(':'));
+    };
+    return {
+        read,
+        isInside: () => {
+            if (line.endsWith('\r'))
+                read('\n');
+            return inEvent || line !== '';
+        },
     };
 }
 
@@ -53437,6 +59105,700 @@ function connect({ inputs, effects, log, redact, }) {
     };
 }
 
+;// CONCATENATED MODULE: ./build/action/github/answers.js
+
+/** GitHub's answers, as far as they are used; whatever else is in them may change. */
+const github_answers_instant = schemas_string().transform((text, context) => {
+    const at = Date.parse(text);
+    if (Number.isNaN(at))
+        context.addIssue({ code: 'custom', message: 'is not a time' });
+    return at;
+});
+const account = looseObject({ login: schemas_string(), type: schemas_string().optional() }).nullish();
+const answers_pullRequestSchema = looseObject({
+    number: schemas_int(),
+    state: schemas_string(),
+    head: looseObject({ ref: schemas_string(), sha: schemas_string(), repo: looseObject({ full_name: schemas_string() }).nullish() }),
+});
+const objectSchema = looseObject({ object: looseObject({ type: schemas_string(), sha: schemas_string() }) });
+const answers_deploymentSchema = looseObject({
+    id: schemas_int(),
+    sha: schemas_string(),
+    ref: schemas_string(),
+    task: schemas_string(),
+    environment: schemas_string(),
+    payload: unknown(),
+    created_at: github_answers_instant,
+});
+const statusSchema = looseObject({
+    id: schemas_int(),
+    state: schemas_string(),
+    description: schemas_string().nullish(),
+    created_at: github_answers_instant,
+});
+const answers_commentSchema = looseObject({
+    id: schemas_int(),
+    body: schemas_string().nullish(),
+    user: account,
+    html_url: schemas_string(),
+});
+const viewerSchema = looseObject({ data: looseObject({ viewer: looseObject({ login: schemas_string().min(1) }) }) });
+
+;// CONCATENATED MODULE: ./build/action/github/failure.js
+
+/** What GitHub says of a token that may not, in all the ways that have been seen. */
+const NOT_ALLOWED = /resource not accessible|must have .*(rights|access)|permission|insufficient scope|missing scope/i;
+/**
+ * An operation on GitHub that failed. `status` is that of the last answer, null when there was none. `permission` is what the token
+ * lacks; after a 404 it is only what it may lack, since GitHub hides what a token may not see. Every text is redacted.
+ */
+class GithubFailure extends Error {
+    name = 'GithubFailure';
+    /** In the -ing form, with a small letter: "creating a deployment record". */
+    operation;
+    status;
+    permission;
+    /** The request that failed: its kind, attempts, whether it may have been carried out. */
+    request;
+    constructor({ operation, request, permission }) {
+        const certain = request.status === 403;
+        const lacks = permission === null
+            ? ''
+            : `. The token ${certain ? 'lacks' : 'may lack'} the permission ${permission}: ${remedyOf(permission)}`;
+        super(`${operation} failed: ${request.message.replace(/\.$/, '')}${lacks}`, { cause: request });
+        this.operation = operation;
+        this.status = request.status;
+        this.permission = permission;
+        this.request = request;
+    }
+    /** True when the token may not: to ask again is useless, and so is to ask for anything else that needs the same permission. */
+    get isRefused() {
+        return this.status === 401 || (this.status === 403 && this.request.code !== RATE_LIMITED);
+    }
+}
+/** What to write into the workflow. */
+function remedyOf(permission) {
+    return `add "${permission}" to the permissions of the job, or give github-token a token that has it`;
+}
+/**
+ * The permission that an answer says is missing; `needed` is the one that the operation is known to need, and `accepted` is GitHub's
+ * own header: alternatives separated by semicolons, each a list of `name=level`.
+ */
+function missingPermission({ request, needed, accepted, }) {
+    if (request.kind !== 'http' || request.code === RATE_LIMITED)
+        return null;
+    if (request.status === 404)
+        return needed;
+    if (request.status !== 403 || !NOT_ALLOWED.test(request.detail ?? ''))
+        return null;
+    const alternatives = (accepted ?? '').split(';').flatMap((list) => permissionsIn(list)[0] ?? []);
+    return alternatives.length === 0 || alternatives.includes(needed) ? needed : (alternatives[0] ?? needed);
+}
+function permissionsIn(list) {
+    return list.split(',').flatMap((entry) => {
+        const [, name, level] = /^\s*([a-z_]{1,64})\s*=\s*(read|write)\s*$/.exec(entry) ?? [];
+        if (name === undefined)
+            return [];
+        return [`${name.replaceAll('_', '-')}: ${level === 'write' ? 'write' : 'read'}`];
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/github/operations/list.js
+
+
+
+const PAGE_SIZE = 100;
+const list_PAGES_MAX = 300;
+/** Reads a list to its end, or to `max` entries; `schema` is that of one entry. */
+async function list_readList(send, { max, schema, ...request }) {
+    const items = [];
+    const pageSize = Math.min(PAGE_SIZE, max);
+    for (let page = 1; page <= list_PAGES_MAX; page++) {
+        const parameters = { ...request.parameters, per_page: pageSize, page };
+        const { body, link } = await send({ ...request, parameters, schema: array(schema) });
+        items.push(...body);
+        const more = link === undefined ? body.length === pageSize : /;\s*rel="?next"?/.test(link);
+        if (!more || items.length >= max)
+            return items.slice(0, max);
+    }
+    const { operation, route } = request;
+    throw new GithubFailure({ operation, request: endlessList(route.split(' ')[1] ?? ''), permission: null });
+}
+
+;// CONCATENATED MODULE: ./build/action/github/operations/repository.js
+
+/** True for GitHub's own 404; a page of HTML is some proxy's. */
+function isNotFound(error) {
+    return error instanceof GithubFailure && error.status === 404 && error.request.excerpt === null;
+}
+
+;// CONCATENATED MODULE: ./build/action/github/operations/comments.js
+
+
+
+
+const OF_PULL_REQUEST = '/repos/{owner}/{repo}/issues/{issue_number}/comments';
+const ONE = '/repos/{owner}/{repo}/issues/comments/{comment_id}';
+const WRITE = 'pull-requests: write';
+function commentOperations({ owner, repo, send }) {
+    const here = { owner, repo };
+    return {
+        listComments: async (pullRequest, signal) => {
+            const comments = await list_readList(send, {
+                operation: `listing the comments of the pull request ${pullRequest}`,
+                permission: 'pull-requests: read',
+                route: `GET ${OF_PULL_REQUEST}`,
+                parameters: { ...here, issue_number: pullRequest },
+                schema: answers_commentSchema,
+                signal,
+                max: Infinity,
+            });
+            return comments.map(commentOf).toSorted((a, b) => a.id - b.id);
+        },
+        createComment: async (pullRequest, body, signal) => {
+            const answer = await send({
+                operation: `commenting on the pull request ${pullRequest}`,
+                permission: WRITE,
+                route: `POST ${OF_PULL_REQUEST}`,
+                parameters: { ...here, issue_number: pullRequest, body },
+                schema: answers_commentSchema,
+                signal,
+            });
+            return commentOf(answer.body);
+        },
+        updateComment: async (commentId, body, signal) => {
+            await send({
+                operation: `updating the comment ${commentId}`,
+                permission: WRITE,
+                route: `PATCH ${ONE}`,
+                parameters: { ...here, comment_id: commentId, body },
+                schema: answers_commentSchema,
+                idempotent: true,
+                signal,
+            });
+        },
+        deleteComment: async (commentId, signal) => {
+            try {
+                await send({
+                    operation: `deleting the comment ${commentId}`,
+                    permission: WRITE,
+                    route: `DELETE ${ONE}`,
+                    parameters: { ...here, comment_id: commentId },
+                    schema: unknown(),
+                    idempotent: true,
+                    signal,
+                });
+            }
+            catch (error) {
+                if (!isNotFound(error))
+                    throw error;
+            }
+        },
+        viewer: async (signal) => {
+            const { body } = await send({
+                operation: 'finding out whose token this is',
+                permission: 'metadata: read',
+                // No other request works for the tokens of people, of apps and of workflows alike.
+                route: 'POST /graphql',
+                parameters: { query: 'query { viewer { login } }' },
+                schema: viewerSchema,
+                idempotent: true,
+                signal,
+            });
+            const { login } = body.data.viewer;
+            return { login, isBot: login.endsWith('[bot]') };
+        },
+    };
+}
+function commentOf({ id, body, user, html_url: url }) {
+    const author = user?.login ?? null;
+    return { id, body: body ?? '', author, authorIsBot: user?.type === 'Bot' || author?.endsWith('[bot]') === true, url };
+}
+
+// EXTERNAL MODULE: external "node:util"
+var external_node_util_ = __nccwpck_require__(7975);
+;// CONCATENATED MODULE: ./build/action/github/operations/deployments.js
+
+
+
+
+const ROUTE = '/repos/{owner}/{repo}/deployments';
+/** GitHub's own limit of a description. */
+const DESCRIPTION_MAX = 140;
+/** How often a record is asked for when no answer tells whether it was made. */
+const CREATE_ATTEMPTS = 3;
+const READ = 'deployments: read';
+const deployments_WRITE = 'deployments: write';
+function deployments_deploymentOperations({ owner, repo, send }) {
+    const here = { owner, repo };
+    const listDeployments = async ({ max, ...filter }, signal) => {
+        const request = {
+            operation: 'listing deployment records',
+            permission: READ,
+            route: `GET ${ROUTE}`,
+            schema: answers_deploymentSchema,
+        };
+        const records = await list_readList(send, { ...request, parameters: { ...here, ...filter }, signal, max });
+        return records.map(recordOf).toSorted((a, b) => b.createdAt - a.createdAt || b.id - a.id);
+    };
+    const createOnce = async (options, signal) => {
+        const { transient, production, description, ...fields } = options;
+        const { body } = await send({
+            operation: `creating a deployment record of '${options.environment}'`,
+            permission: deployments_WRITE,
+            route: `POST ${ROUTE}`,
+            parameters: {
+                ...here,
+                ...fields,
+                description: deployments_short(description),
+                auto_merge: false,
+                required_contexts: [],
+                transient_environment: transient,
+                production_environment: production,
+            },
+            schema: answers_deploymentSchema,
+            signal,
+        });
+        return recordOf(body);
+    };
+    return {
+        createDeployment: async (options, signal) => {
+            for (let attempt = 1;; attempt++) {
+                try {
+                    return await createOnce(options, signal);
+                }
+                catch (error) {
+                    if (!(error instanceof GithubFailure) || !error.request.ambiguous || signal.aborted)
+                        throw error;
+                    const { ref, environment, task, payload } = options;
+                    const records = await listDeployments({ environment, task, max: 20 }, signal).catch(() => {
+                        throw error;
+                    });
+                    const made = records.find((record) => record.ref === ref && (0,external_node_util_.isDeepStrictEqual)(record.payload, payload));
+                    if (made !== undefined)
+                        return made;
+                    if (attempt >= CREATE_ATTEMPTS)
+                        throw error;
+                }
+            }
+        },
+        createDeploymentStatus: async ({ deploymentId, state, description, environmentUrl, logUrl, autoInactive }, signal) => {
+            await send({
+                operation: `setting the deployment record ${deploymentId} to ${state}`,
+                permission: deployments_WRITE,
+                route: `POST ${ROUTE}/{deployment_id}/statuses`,
+                parameters: {
+                    ...here,
+                    deployment_id: deploymentId,
+                    state,
+                    description: deployments_short(description),
+                    ...(environmentUrl === undefined ? {} : { environment_url: environmentUrl }),
+                    ...(logUrl === undefined ? {} : { log_url: logUrl }),
+                    ...(autoInactive === undefined ? {} : { auto_inactive: autoInactive }),
+                },
+                schema: statusSchema,
+                // The same status twice says the same.
+                idempotent: true,
+                signal,
+            });
+        },
+        listDeployments,
+        listDeploymentStatuses: async (deploymentId, signal) => {
+            const statuses = await list_readList(send, {
+                operation: `listing the statuses of the deployment record ${deploymentId}`,
+                permission: READ,
+                route: `GET ${ROUTE}/{deployment_id}/statuses`,
+                parameters: { ...here, deployment_id: deploymentId },
+                schema: statusSchema,
+                signal,
+                max: Infinity,
+            });
+            return statuses
+                .toSorted((a, b) => b.created_at - a.created_at || b.id - a.id)
+                .map(({ state, description, created_at: createdAt }) => ({
+                state: state,
+                description: description ?? '',
+                createdAt,
+            }));
+        },
+    };
+}
+/** At most as long as GitHub takes, on one line. */
+function deployments_short(text) {
+    const line = text.replaceAll(/\s+/g, ' ').trim();
+    if (line.length <= DESCRIPTION_MAX)
+        return line;
+    const cut = line.slice(0, DESCRIPTION_MAX - 1);
+    return `${cut.isWellFormed() ? cut : cut.slice(0, -1)}…`;
+}
+function recordOf(answer) {
+    const { id, environment, sha, ref, task, created_at: createdAt } = answer;
+    return { id, environment, sha, ref, task, payload: parsed(answer.payload), createdAt };
+}
+/** GitHub gives a payload as it was sent, or as JSON text. */
+function parsed(payload) {
+    if (typeof payload !== 'string')
+        return payload;
+    try {
+        return JSON.parse(payload);
+    }
+    catch {
+        return payload;
+    }
+}
+
+;// CONCATENATED MODULE: ./build/action/github/operations/pull-requests.js
+
+
+
+function pullRequestOperations({ owner, repo, send }) {
+    return {
+        getPullRequest: async (number, signal) => {
+            const pulls = { permission: 'pull-requests: read', signal, operation: `reading the pull request ${number}` };
+            try {
+                const { body } = await send({
+                    ...pulls,
+                    route: 'GET /repos/{owner}/{repo}/pulls/{pull_number}',
+                    parameters: { owner, repo, pull_number: number },
+                    schema: answers_pullRequestSchema,
+                });
+                return {
+                    number: body.number,
+                    state: body.state === 'closed' ? 'closed' : 'open',
+                    headRef: body.head.ref,
+                    headSha: body.head.sha,
+                    headRepository: body.head.repo?.full_name ?? null,
+                };
+            }
+            catch (error) {
+                if (!isNotFound(error))
+                    throw error;
+                // GitHub hides what a token may not see: only who sees other pull requests knows that this one is not there.
+                const route = 'GET /repos/{owner}/{repo}/pulls';
+                const parameters = { owner, repo, state: 'all', per_page: 1 };
+                await send({ ...pulls, route, parameters, schema: array(unknown()) });
+                return null;
+            }
+        },
+    };
+}
+
+;// CONCATENATED MODULE: ./build/action/github/operations/tags.js
+
+
+/** An annotated tag may name another one. */
+const TAG_DEPTH = 8;
+const TAG_PREFIX = 'refs/tags/';
+function tagOperations({ owner, repo, send }) {
+    return {
+        commitOfTag: async (tag, signal) => {
+            const name = tag.startsWith(TAG_PREFIX) ? tag.slice(TAG_PREFIX.length) : tag;
+            const request = {
+                operation: `reading the tag '${name}'`,
+                permission: 'contents: read',
+                schema: objectSchema,
+                signal,
+            };
+            let found;
+            try {
+                const route = 'GET /repos/{owner}/{repo}/git/ref/{ref}';
+                found = await send({ ...request, route, parameters: { owner, repo, ref: `tags/${name}` } });
+            }
+            catch (error) {
+                if (isNotFound(error))
+                    return null;
+                throw error;
+            }
+            let { object } = found.body;
+            for (let depth = 0; object.type === 'tag' && depth < TAG_DEPTH; depth++) {
+                const route = 'GET /repos/{owner}/{repo}/git/tags/{tag_sha}';
+                const { body } = await send({ ...request, route, parameters: { owner, repo, tag_sha: object.sha } });
+                object = body.object;
+            }
+            return object.type === 'commit' ? object.sha : null;
+        },
+    };
+}
+
+;// CONCATENATED MODULE: ./build/action/github/response.js
+
+
+
+
+
+/** `code` of a request to a port that fetch refuses to use: no repetition helps. */
+const BLOCKED = 'blocked-port';
+/** GitHub's advice for a secondary rate limit that does not say how long. */
+const SECONDARY_LIMIT_MS = 60_000;
+function response_failure(facts, fields) {
+    const { method, path, hide } = facts;
+    return new RequestFailure({
+        method,
+        path: safeText(path, hide),
+        status: null,
+        code: null,
+        excerpt: null,
+        requestId: null,
+        retryAfterMs: null,
+        attempts: 1,
+        ambiguous: false,
+        ...fields,
+        summary: safeText(fields.summary, hide),
+        detail: fields.detail === undefined || fields.detail === null ? null : safeText(fields.detail, hide),
+    });
+}
+/** What an attempt threw, as a failure of the request. */
+function failureOf({ error, facts, timedOut }) {
+    if (error instanceof RequestFailure)
+        return error;
+    if (facts.signal.aborted) {
+        const kind = abortKind(facts.signal);
+        return response_failure(facts, { kind, summary: kind === 'deadline' ? 'ran out of time' : 'was cancelled', ambiguous: true });
+    }
+    if (timedOut) {
+        const summary = `got no complete answer from GitHub within ${facts.timeoutMs / 1000} s`;
+        return response_failure(facts, { kind: 'network', code: 'timeout', summary, ambiguous: true });
+    }
+    const { status, headers, data } = responseOf(error);
+    if (status === null) {
+        const cause = innermost(error);
+        const { code, reason } = problemOf(cause);
+        // Ports that no web client may use; fetch does not even try.
+        const blocked = reason === 'bad port';
+        const sent = !blocked && !happenedBeforeSending(cause) && code !== 'UND_ERR_CONNECT_TIMEOUT';
+        const summary = sent ? 'lost the connection to GitHub before an answer' : 'could not reach GitHub';
+        return response_failure(facts, { kind: 'network', code: blocked ? BLOCKED : code, summary, detail: reason, ambiguous: sent });
+    }
+    const detail = response_detailOf(data);
+    const waitMs = rateLimitWaitMs({ status, headers, detail, now: facts.now });
+    return response_failure(facts, {
+        kind: 'http',
+        status,
+        summary: `answered ${status}${waitMs === null ? '' : ', a rate limit'}`,
+        code: waitMs === null ? null : RATE_LIMITED,
+        detail,
+        excerpt: typeof data === 'string' ? excerptOf(data, facts.hide) : null,
+        requestId: textOf(headers['x-github-request-id']) ?? null,
+        retryAfterMs: waitMs ?? parseRetryAfter(textOf(headers['retry-after']), facts.now),
+        ambiguous: status === 408 || isPassingServerError(status),
+    });
+}
+/**
+ * How long a rate limit asks to wait; null when the answer is none. The primary limit says when it begins anew, a secondary one how
+ * long to wait, or only that there is one, by its words.
+ */
+function rateLimitWaitMs({ status, headers, detail, now, }) {
+    if (status !== 403 && status !== 429)
+        return null;
+    const retryAfter = parseRetryAfter(textOf(headers['retry-after']), now);
+    if (retryAfter !== null)
+        return retryAfter;
+    const reset = Number(textOf(headers['x-ratelimit-reset']) ?? Number.NaN);
+    if (textOf(headers['x-ratelimit-remaining']) === '0' && Number.isSafeInteger(reset))
+        return Math.max(0, reset * 1000 - now) + 1000;
+    return status === 429 || /rate limit|abuse detection/i.test(detail ?? '') ? SECONDARY_LIMIT_MS : null;
+}
+/** The body of a 2xx, or the failure that says what is wrong with it. */
+function read({ answer, schema, facts, }) {
+    const { status, data } = answer;
+    const parsed = schema.safeParse(data);
+    if (parsed.success)
+        return parsed.data;
+    const text = typeof data === 'string' ? data.trim() : null;
+    const what = text === null
+        ? 'with JSON of an unexpected shape'
+        : text === ''
+            ? 'with an empty or broken body'
+            : text.startsWith('<')
+                ? 'with HTML instead of JSON, as a sign-in page or a proxy does'
+                : 'with something that is not JSON';
+    const issues = parsed.error.issues.slice(0, 3).map((issue) => `${issue.path.map(String).join('.') || 'body'}: ${issue.message}`);
+    throw response_failure(facts, {
+        kind: 'protocol',
+        status,
+        code: text === null ? 'wrong-shape' : text === '' ? 'empty' : text.startsWith('<') ? 'html' : 'not-json',
+        summary: `answered ${status} ${what}`,
+        detail: text === null ? issues.join('; ') : null,
+        excerpt: text === null ? null : excerptOf(text, facts.hide),
+        ambiguous: true,
+    });
+}
+/** The response in an octokit error. Without one its status of 500 is made up: nothing came back. */
+function responseOf(error) {
+    const response = error instanceof Error && 'response' in error ? error.response : undefined;
+    return response ?? { status: null, headers: {}, data: undefined };
+}
+function innermost(error) {
+    let inner = error;
+    for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause instanceof Error; depth++)
+        inner = inner.cause;
+    return inner;
+}
+/** `message`, and what `errors` add to it. */
+function response_detailOf(data) {
+    if (typeof data !== 'object' || data === null)
+        return null;
+    const message = 'message' in data && typeof data.message === 'string' ? data.message : '';
+    const errors = 'errors' in data && Array.isArray(data.errors) ? data.errors.slice(0, 5).flatMap(response_wordsOf) : [];
+    const words = [message, ...errors].filter((part) => part !== '').join('; ');
+    return words === '' ? null : words.slice(0, 1000);
+}
+function response_wordsOf(error) {
+    if (typeof error === 'string')
+        return [error];
+    if (typeof error !== 'object' || error === null)
+        return [];
+    const { message, field, code } = error;
+    if (typeof message === 'string')
+        return [message];
+    return [[field, code].filter((part) => typeof part === 'string').join(' ')];
+}
+function textOf(value) {
+    return value === undefined ? undefined : String(value);
+}
+/** The path with its values, as it is sent. */
+function response_pathOf(path, parameters) {
+    return path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(parameters[name] ?? '').toWellFormed()));
+}
+
+;// CONCATENATED MODULE: ./build/action/github/request.js
+
+
+
+
+
+
+const POLICY = { attempts: 5, protocolAttempts: 2, baseMs: 500, capMs: 8000, maxRetryAfterMs: 300_000 };
+/** Of an operation with its repetitions and waits, where the caller's signal has no deadline. */
+const OPERATION_MS = 300_000;
+const ATTEMPT_MS = 15_000;
+const API_VERSION = '2022-11-28';
+const noop = () => undefined;
+const silent = { debug: noop, info: noop, warn: noop, error: noop };
+function createSend({ token, apiUrl, redact, effects, onRetry, policy, timeoutMs = ATTEMPT_MS }) {
+    const hide = createRedactor({ redact, values: [token] });
+    const fullPolicy = { ...POLICY, ...policy };
+    const baseUrl = apiUrl.replace(/\/+$/, '');
+    let octokit;
+    const attempt = async (request, signal, seen) => {
+        const [method = 'GET', path = '/'] = request.route.split(' ');
+        const facts = { method, path: response_pathOf(path, request.parameters), hide, timeoutMs, signal, now: effects.now() };
+        const limit = AbortSignal.timeout(timeoutMs);
+        const both = AbortSignal.any([signal, limit]);
+        try {
+            octokit ??= createOctokit(token, baseUrl);
+            const asked = (await octokit).request({
+                method,
+                url: path,
+                ...(path === '/graphql' ? { baseUrl: baseUrl.replace(/\/api\/v3$/, '/api') } : {}),
+                ...request.parameters,
+                headers: { 'x-github-api-version': API_VERSION },
+                request: { signal: both, log: silent },
+            });
+            const answer = await beforeAbort(asked, both);
+            // A body that breaks off is an empty text to octokit, whatever broke it off.
+            both.throwIfAborted();
+            return { body: read({ answer, schema: request.schema, facts }), link: textOf(answer.headers['link']) };
+        }
+        catch (error) {
+            const { headers } = responseOf(error);
+            const accepted = textOf(headers['x-accepted-github-permissions']);
+            if (accepted !== undefined)
+                seen.accepted = accepted;
+            throw failureOf({ error, facts, timedOut: limit.aborted });
+        }
+    };
+    return async (request) => {
+        const { signal, operation, permission, route } = request;
+        const own = deadlineOf(signal) === null ? startDeadline({ timeoutMs: OPERATION_MS, parent: signal, effects }) : undefined;
+        const seen = {};
+        try {
+            return await withRetries({
+                send: () => attempt(request, own?.signal ?? signal, seen),
+                hopeless: ({ code }) => code === BLOCKED,
+                idempotent: request.idempotent ?? route.startsWith('GET '),
+                signal: own?.signal ?? signal,
+                policy: fullPolicy,
+                effects,
+                onRetry,
+                onWaited: noop,
+            });
+        }
+        catch (error) {
+            if (!(error instanceof RequestFailure))
+                throw error;
+            const missing = missingPermission({ request: error, needed: permission, accepted: seen.accepted });
+            throw new GithubFailure({ operation, request: error, permission: missing });
+        }
+        finally {
+            own?.stop();
+        }
+    };
+}
+/**
+ * Octokit as @actions/github makes it, with its proxy rules. Loaded at the first use: it reads the environment while it loads, and
+ * a proxy variable that is no address must not stop a step that needs nothing of GitHub.
+ */
+async function createOctokit(token, baseUrl) {
+    const { GitHub, getOctokitOptions } = await Promise.resolve(/* import() eager */).then(__nccwpck_require__.bind(__nccwpck_require__, 1845));
+    const options = getOctokitOptions(token, { baseUrl, userAgent: 'deploy-agent-server', log: silent });
+    return new GitHub(options);
+}
+/** The answer, or the signal's reason as soon as it aborts: no fetch may hold the step for longer. */
+async function beforeAbort(work, signal) {
+    const aborted = Promise.withResolvers();
+    const abort = () => aborted.reject(signal.reason);
+    if (signal.aborted)
+        abort();
+    else
+        signal.addEventListener('abort', abort, { once: true });
+    work.catch(noop);
+    aborted.promise.catch(noop);
+    try {
+        return await Promise.race([work, aborted.promise]);
+    }
+    finally {
+        signal.removeEventListener('abort', abort);
+    }
+}
+
+;// CONCATENATED MODULE: ./build/action/github/client.js
+
+
+
+
+
+/** The client for one repository, `owner/name`. Makes no request by itself, and throws only for a repository that is not so written. */
+function createGithub({ repository, ...options }) {
+    const [, owner, repo] = /^([^/]+)\/([^/]+)$/.exec(repository) ?? [];
+    if (owner === undefined || repo === undefined)
+        throw new Error(`'${repository}' is not owner/name`);
+    const here = { owner, repo, send: createSend(options) };
+    return {
+        ...pullRequestOperations(here),
+        ...tagOperations(here),
+        ...deployments_deploymentOperations(here),
+        ...commentOperations(here),
+    };
+}
+
+;// CONCATENATED MODULE: ./build/action/github/connect.js
+
+
+/** GitHub, for the repository of the workflow; undefined without a token or a repository. */
+function connectGithub({ token, context: { repository, apiUrl }, effects, log, redact, }) {
+    if (token === undefined || !/^[^/]+\/[^/]+$/.test(repository))
+        return undefined;
+    return createGithub({
+        token,
+        repository,
+        apiUrl,
+        redact,
+        effects,
+        onRetry: ({ method, path, reason, waitMs }) => log.info(`GitHub: ${method} ${path} ${reason}: trying again in ${formatDuration(waitMs)}.`),
+    });
+}
+
 ;// CONCATENATED MODULE: ./build/action/github/context.js
 /** Reads the context. A payload that is missing or not JSON is an empty one: whoever needs a field of it says so. */
 function readGithubContext(env, readFile) {
@@ -53447,6 +59809,7 @@ function readGithubContext(env, readFile) {
         sha: text('GITHUB_SHA'),
         repository: text('GITHUB_REPOSITORY'),
         serverUrl: text('GITHUB_SERVER_URL').replace(/\/+$/, '') || 'https://github.com',
+        apiUrl: text('GITHUB_API_URL').replace(/\/+$/, '') || 'https://api.github.com',
         runId: text('GITHUB_RUN_ID'),
         runAttempt: text('GITHUB_RUN_ATTEMPT'),
         actionRepository: text('GITHUB_ACTION_REPOSITORY'),
@@ -53465,8 +59828,232 @@ function readPayload(path, readFile) {
     }
 }
 
-;// CONCATENATED MODULE: external "os"
-const external_os_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("os");
+;// CONCATENATED MODULE: ./build/action/github/proof.js
+
+/** The `task` of the deployment records that this action makes. */
+const TASK = 'deploy:agent-server';
+const KEY = 'deploy-agent-server';
+/** Records that are looked through, the newest first; those of previews are among them, one for each push. */
+const RECORDS_MAX = 1000;
+/** The same of the records of one deployment, whose statuses are read one by one. */
+const STATUSES_MAX = 100;
+const payloadSchema = looseObject({
+    [KEY]: looseObject({
+        deployment: schemas_string(),
+        'control-plane': schemas_string(),
+        mode: schemas_string(),
+        'pull-request': schemas_int().optional(),
+        'deployment-id': schemas_string().optional(),
+        step: schemas_string().optional(),
+    }),
+});
+function payloadOf(fields) {
+    return { [KEY]: fields };
+}
+/** What `payloadOf` was given; null for a record of something else. */
+function proof_readPayload(payload) {
+    const parsed = payloadSchema.safeParse(payload);
+    if (!parsed.success)
+        return null;
+    const { deployment, mode, ...rest } = parsed.data[KEY];
+    const [pullRequest, deploymentId, step] = [rest['pull-request'], rest['deployment-id'], rest.step];
+    return {
+        deployment,
+        'control-plane': rest['control-plane'],
+        mode,
+        ...(pullRequest === undefined ? {} : { 'pull-request': pullRequest }),
+        ...(deploymentId === undefined ? {} : { 'deployment-id': deploymentId }),
+        ...(step === undefined ? {} : { step }),
+    };
+}
+/** Description of the status `success`; the proof that a promotion looks for. */
+function servesDescription(revisionId, smokeTestPassed) {
+    return `Revision ${revisionId} serves${smokeTestPassed ? `; ${PASSED}` : ''}`;
+}
+const PASSED = 'smoke test passed';
+/** Description of the status of a revision that has failed; `what` begins with the code. */
+function failsDescription(revisionId, what) {
+    return `Revision ${revisionId}: ${what}`;
+}
+/**
+ * Looks for the record of a smoke test that this revision of this control plane has passed, and has not failed since. Null when there
+ * is none: records of this repository are proof, since only who may write to it can make them. Throws a `GithubFailure`.
+ */
+async function findProof(github, { deploymentName, deploymentId, revisionId, controlPlaneUrl, }, signal) {
+    const records = await github.listDeployments({ task: TASK, max: RECORDS_MAX }, signal);
+    const [passed, failed] = [servesDescription(revisionId, true), failsDescription(revisionId, 'E_SMOKE_TEST')];
+    const isOf = (made) => made?.['control-plane'] === controlPlaneUrl &&
+        (made.deployment === deploymentName || (deploymentId !== undefined && made['deployment-id'] === deploymentId));
+    for (const { id, sha, environment } of records.filter(({ payload }) => isOf(proof_readPayload(payload))).slice(0, STATUSES_MAX)) {
+        // Later records make earlier ones inactive: that takes nothing from what was seen. A test that failed since does.
+        for (const { state, description, createdAt } of await github.listDeploymentStatuses(id, signal)) {
+            if (state === 'success' && description === passed)
+                return { sha, at: createdAt, environment, recordId: id };
+            if (state === 'failure' && description.startsWith(failed))
+                return null;
+        }
+    }
+    return null;
+}
+
+;// CONCATENATED MODULE: ./build/action/github/records.js
+
+
+
+
+
+
+const openSchema = object({
+    environment: schemas_string(),
+    step: schemas_string(),
+    id: schemas_int().optional(),
+    end: object({ state: schemas_string(), description: schemas_string(), environmentUrl: schemas_string().optional() }).optional(),
+});
+/** Reads what main has left; undefined when there is nothing of use. */
+function readOpenRecord(text) {
+    try {
+        const parsed = openSchema.safeParse(JSON.parse(text));
+        return parsed.success ? parsed.data : undefined;
+    }
+    catch {
+        return undefined;
+    }
+}
+/** Records of the same environment that are looked through when one takes the place of another. */
+const EARLIER_MAX = 20;
+/** The same where all of them go. */
+const RETIRED_MAX = 100;
+/** The page of this attempt of the workflow run; undefined outside one, and for a server without pages: GitHub refuses its address. */
+function runAddress({ serverUrl, repository, runId, runAttempt }) {
+    if (runId === '' || repository === '' || !/^https?:\/\//i.test(serverUrl))
+        return undefined;
+    const attempt = runAttempt === '' ? '' : `/attempts/${encodeURIComponent(runAttempt)}`;
+    return `${serverUrl}/${repository}/actions/runs/${encodeURIComponent(runId)}${attempt}`;
+}
+/** What the record names as deployed, the best first: GitHub refuses a branch or tag that it does not know. */
+function refsOf(inputs, context) {
+    const event = sourceOfEvent(context).commit ?? context.sha;
+    return [...new Set([wanted() ?? event, event])].filter((ref) => ref !== '');
+    function wanted() {
+        if (!wantsDeploy(inputs) || inputs.source.kind !== 'git_host')
+            return undefined;
+        const { repoUrl, repoRef, commit } = inputs.source;
+        const own = sameRepoUrl(repoUrl, `${context.serverUrl}/${context.repository}`);
+        // What a promotion deploys is what the tag is at by now: a rerun carries the commit of an old event.
+        const known = inputs.mode === 'promote' ? undefined : commit;
+        return known ?? (own ? repoRef.replace(/^refs\/tags\//, '') : undefined);
+    }
+}
+/** Makes the record and says that it is in progress. `onOpen` is told what is known at each moment, before GitHub is asked for more. */
+async function openRecord({ github, refs, environment, payload, transient, logUrl, onOpen, signal, }) {
+    const open = { environment, step: payload.step };
+    let made = false;
+    const description = `Deploying ${payload.deployment}`;
+    onOpen(open);
+    try {
+        const { id } = await create();
+        made = true;
+        onOpen({ ...open, id });
+        const log = logUrl === undefined ? {} : { logUrl };
+        await github.createDeploymentStatus({ deploymentId: id, state: 'in_progress', description, autoInactive: false, ...log }, signal);
+    }
+    catch (error) {
+        // One that was made has to be brought to its end, whatever GitHub says to its first status.
+        if (!made && error instanceof GithubFailure && error.request.kind === 'http' && !error.request.ambiguous)
+            onOpen(undefined);
+        throw error;
+    }
+    async function create() {
+        const production = !transient && /^prod(uction)?$/i.test(environment);
+        const fields = { environment, task: TASK, description, payload: payloadOf(payload), transient, production };
+        for (const [index, ref] of refs.entries()) {
+            try {
+                return await github.createDeployment({ ...fields, ref }, signal);
+            }
+            catch (error) {
+                const unknown = error instanceof GithubFailure && error.status === 422 && index < refs.length - 1;
+                if (!unknown)
+                    throw error;
+            }
+        }
+        throw new Error('the event names no commit that could be recorded');
+    }
+}
+/** Brings a record to its end. One whose id GitHub never told is looked for. */
+async function closeRecord({ github, record: { environment, step, id }, end: { state, description, environmentUrl }, logUrl, signal, }) {
+    const deploymentId = id ?? (await find());
+    // It was never made.
+    if (deploymentId === undefined)
+        return;
+    const addresses = { ...(environmentUrl === undefined ? {} : { environmentUrl }), ...(logUrl === undefined ? {} : { logUrl }) };
+    await github.createDeploymentStatus({ deploymentId, state, description, autoInactive: false, ...addresses }, signal);
+    async function find() {
+        const records = await github.listDeployments({ environment, task: TASK, max: EARLIER_MAX }, signal);
+        return records.find(({ payload }) => proof_readPayload(payload)?.step === step)?.id;
+    }
+}
+/**
+ * Makes records of one deployment inactive: those that were successful and have been followed by another, or all of them. GitHub's own
+ * way would also take those of other deployments in the environment, and leave those of production and of previews.
+ */
+async function retireRecords({ github, environment, deployments, except, all, description, signal, }) {
+    const filter = environment === undefined ? {} : { environment };
+    const records = await github.listDeployments({ ...filter, task: TASK, max: all ? RETIRED_MAX : EARLIER_MAX }, signal);
+    const theirs = records.filter(({ id, payload }) => deployments.has(proof_readPayload(payload)?.deployment ?? '') && id !== except);
+    let retired = 0;
+    for (const { id } of theirs.filter((record) => except === undefined || record.id < except)) {
+        const [last] = await github.listDeploymentStatuses(id, signal);
+        const state = last?.state;
+        // Each success retires what came before it: behind one that was retired so there is nothing left to do. One that was superseded, or
+        // whose step did nothing, is inactive as well, and has retired nothing.
+        if (state === 'inactive' && last?.description === description && !all)
+            break;
+        if (state === 'inactive' || (!all && state !== 'success'))
+            continue;
+        await github.createDeploymentStatus({ deploymentId: id, state: 'inactive', description, autoInactive: false }, signal);
+        retired++;
+    }
+    return retired;
+}
+
+;// CONCATENATED MODULE: ./build/action/github/post.js
+
+
+const POST_MS = 6000;
+/**
+ * Brings the deployment record to its end that main could not: main was stopped, or GitHub did not answer it. Without that the
+ * deployments page would show it as in progress for ever. Never throws.
+ */
+async function postRecord({ getState, github, context, effects, log, }) {
+    const record = readOpenRecord(getState('deploymentRecord'));
+    if (record === undefined)
+        return;
+    // A sweep knows a preview by the revisions that its records name.
+    const revision = getState('revisionId');
+    const stopped = {
+        state: 'error',
+        description: `The step was stopped before it was done; the revision ${revision === '' ? '' : `${revision} `}may go on by itself`,
+    };
+    const end = record.end ?? stopped;
+    const deadline = startDeadline({ timeoutMs: POST_MS, parent: new AbortController().signal, effects });
+    try {
+        const client = github();
+        if (client === undefined)
+            return;
+        await closeRecord({ github: client, record, end, logUrl: runAddress(context), signal: deadline.signal });
+        log.info(`The deployment record of '${record.environment}' was set to ${end.state}: ${end.description}.`);
+    }
+    catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        log.warning(`environment: ${why}. The deployment record of '${record.environment}' may stay as it is.`);
+    }
+    finally {
+        deadline.stop();
+    }
+}
+
+// EXTERNAL MODULE: external "os"
+var external_os_ = __nccwpck_require__(857);
 ;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/utils.js
 // We use any as a valid input type
 /* eslint-disable @typescript-eslint/no-explicit-any */
@@ -53541,7 +60128,7 @@ function utils_toCommandProperties(annotationProperties) {
  */
 function command_issueCommand(command, properties, message) {
     const cmd = new Command(command, properties, message);
-    process.stdout.write(cmd.toString() + external_os_namespaceObject.EOL);
+    process.stdout.write(cmd.toString() + external_os_.EOL);
 }
 function command_issue(name, message = '') {
     command_issueCommand(name, {}, message);
@@ -53597,8 +60184,8 @@ function escapeProperty(s) {
 //# sourceMappingURL=command.js.map
 ;// CONCATENATED MODULE: external "crypto"
 const external_crypto_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("crypto");
-;// CONCATENATED MODULE: external "fs"
-const external_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("fs");
+// EXTERNAL MODULE: external "fs"
+var external_fs_ = __nccwpck_require__(9896);
 ;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/file-command.js
 // For internal use, subject to change.
 // We use any as a valid input type
@@ -53612,10 +60199,10 @@ function file_command_issueFileCommand(command, message) {
     if (!filePath) {
         throw new Error(`Unable to find environment variable for file command ${command}`);
     }
-    if (!external_fs_namespaceObject.existsSync(filePath)) {
+    if (!external_fs_.existsSync(filePath)) {
         throw new Error(`Missing file at path: ${filePath}`);
     }
-    external_fs_namespaceObject.appendFileSync(filePath, `${utils_toCommandValue(message)}${external_os_namespaceObject.EOL}`, {
+    external_fs_.appendFileSync(filePath, `${utils_toCommandValue(message)}${external_os_.EOL}`, {
         encoding: 'utf8'
     });
 }
@@ -53631,13 +60218,13 @@ function file_command_prepareKeyValueMessage(key, value) {
     if (convertedValue.includes(delimiter)) {
         throw new Error(`Unexpected input: value should not contain the delimiter "${delimiter}"`);
     }
-    return `${key}<<${delimiter}${external_os_namespaceObject.EOL}${convertedValue}${external_os_namespaceObject.EOL}${delimiter}`;
+    return `${key}<<${delimiter}${external_os_.EOL}${convertedValue}${external_os_.EOL}${delimiter}`;
 }
 //# sourceMappingURL=file-command.js.map
 ;// CONCATENATED MODULE: external "path"
 const external_path_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("path");
 ;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/auth.js
-var auth_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
     function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
     return new (P || (P = Promise))(function (resolve, reject) {
         function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
@@ -53662,7 +60249,7 @@ class BasicCredentialHandler {
         return false;
     }
     handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
+        return __awaiter(this, void 0, void 0, function* () {
             throw new Error('not implemented');
         });
     }
@@ -53684,7 +60271,7 @@ class auth_BearerCredentialHandler {
         return false;
     }
     handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
+        return __awaiter(this, void 0, void 0, function* () {
             throw new Error('not implemented');
         });
     }
@@ -53706,7 +60293,7 @@ class PersonalAccessTokenCredentialHandler {
         return false;
     }
     handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
+        return __awaiter(this, void 0, void 0, function* () {
             throw new Error('not implemented');
         });
     }
@@ -53798,7 +60385,7 @@ var summary_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _
 };
 
 
-const { access, appendFile, writeFile } = external_fs_namespaceObject.promises;
+const { access, appendFile, writeFile } = external_fs_.promises;
 const SUMMARY_ENV_VAR = 'GITHUB_STEP_SUMMARY';
 const SUMMARY_DOCS_URL = 'https://docs.github.com/actions/using-workflows/workflow-commands-for-github-actions#adding-a-job-summary';
 class Summary {
@@ -53821,7 +60408,7 @@ class Summary {
                 throw new Error(`Unable to find environment variable for $${SUMMARY_ENV_VAR}. Check if your runtime environment supports job summaries.`);
             }
             try {
-                yield access(pathFromEnv, external_fs_namespaceObject.constants.R_OK | external_fs_namespaceObject.constants.W_OK);
+                yield access(pathFromEnv, external_fs_.constants.R_OK | external_fs_.constants.W_OK);
             }
             catch (_a) {
                 throw new Error(`Unable to access summary file: '${pathFromEnv}'. Check if the file has correct read/write permissions.`);
@@ -53917,7 +60504,7 @@ class Summary {
      * @returns {Summary} summary instance
      */
     addEOL() {
-        return this.addRaw(external_os_namespaceObject.EOL);
+        return this.addRaw(external_os_.EOL);
     }
     /**
      * Adds an HTML codeblock to the summary buffer
@@ -54121,7 +60708,7 @@ var io_util_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _
 };
 
 
-const { chmod, copyFile, lstat, mkdir, open: io_util_open, readdir, rename, rm, rmdir, stat, symlink, unlink } = external_fs_namespaceObject.promises;
+const { chmod, copyFile, lstat, mkdir, open: io_util_open, readdir, rename, rm, rmdir, stat, symlink, unlink } = external_fs_.promises;
 // export const {open} = 'fs'
 const IS_WINDOWS = process.platform === 'win32';
 /**
@@ -54148,7 +60735,7 @@ function readlink(fsPath) {
 }
 // See https://github.com/nodejs/node/blob/d0153aee367422d0858105abec186da4dff0a0c5/deps/uv/include/uv/win.h#L691
 const UV_FS_O_EXLOCK = 0x10000000;
-const READONLY = external_fs_namespaceObject.constants.O_RDONLY;
+const READONLY = external_fs_.constants.O_RDONLY;
 function exists(fsPath) {
     return io_util_awaiter(this, void 0, void 0, function* () {
         try {
@@ -54641,13 +61228,13 @@ class ToolRunner extends external_events_.EventEmitter {
     _processLineBuffer(data, strBuffer, onLine) {
         try {
             let s = strBuffer + data.toString();
-            let n = s.indexOf(external_os_namespaceObject.EOL);
+            let n = s.indexOf(external_os_.EOL);
             while (n > -1) {
                 const line = s.substring(0, n);
                 onLine(line);
                 // the rest of the string ...
-                s = s.substring(n + external_os_namespaceObject.EOL.length);
-                n = s.indexOf(external_os_namespaceObject.EOL);
+                s = s.substring(n + external_os_.EOL.length);
+                n = s.indexOf(external_os_.EOL);
             }
             return s;
         }
@@ -54938,7 +61525,7 @@ class ToolRunner extends external_events_.EventEmitter {
                 }
                 const optionsNonNull = this._cloneExecOptions(this.options);
                 if (!optionsNonNull.silent && optionsNonNull.outStream) {
-                    optionsNonNull.outStream.write(this._getCommandString(optionsNonNull) + external_os_namespaceObject.EOL);
+                    optionsNonNull.outStream.write(this._getCommandString(optionsNonNull) + external_os_.EOL);
                 }
                 const state = new ExecState(optionsNonNull, this.toolPath);
                 state.on('debug', (message) => {
@@ -55277,8 +61864,8 @@ const getLinuxInfo = () => platform_awaiter(void 0, void 0, void 0, function* ()
         version
     };
 });
-const platform = external_os_namespaceObject.platform();
-const arch = external_os_namespaceObject.arch();
+const platform = external_os_.platform();
+const arch = external_os_.arch();
 const isWindows = platform === 'win32';
 const isMacOS = platform === 'darwin';
 const isLinux = platform === 'linux';
@@ -55459,7 +62046,7 @@ function setOutput(name, value) {
     if (filePath) {
         return file_command_issueFileCommand('OUTPUT', file_command_prepareKeyValueMessage(name, value));
     }
-    process.stdout.write(external_os_namespaceObject.EOL);
+    process.stdout.write(external_os_.EOL);
     command_issueCommand('set-output', { name }, utils_toCommandValue(value));
 }
 /**
@@ -55704,15 +62291,15 @@ function createIo({ env, redactor }) {
                 core_setSecret(apiKey);
                 redactor.add([apiKey]);
             }
-            for (const value of parseSecretLines(read('secrets')).sensitive)
+            for (const value of parseSecretLines(io_read('secrets')).sensitive)
                 mask(value);
             for (const name of INPUT_NAMES)
                 if (isCredential(name))
-                    mask(read(name));
+                    mask(io_read(name));
             for (const name of INPUT_NAMES)
                 if (inputSpec(name).kind === 'url')
-                    mask(credentialsOf(read(name)));
-            return Object.fromEntries(INPUT_NAMES.map((name) => [name, read(name)]));
+                    mask(credentialsOf(io_read(name)));
+            return Object.fromEntries(INPUT_NAMES.map((name) => [name, io_read(name)]));
         },
         setOutput: (name, value) => {
             try {
@@ -55746,7 +62333,7 @@ function isCredential(name) {
     return secret && kind === 'text' && name !== 'api-key';
 }
 /** A value of several lines keeps its white space: it may be part of a secret. */
-function read(name) {
+function io_read(name) {
     const text = getInput(name, { trimWhitespace: inputSpec(name).kind !== 'lines' });
     return text.trim() === '' ? '' : text;
 }
@@ -55779,6 +62366,8 @@ function createJournal({ io, startedAt }) {
     let logTail;
     let smokeTest;
     let exported;
+    let swept;
+    let rollback;
     let rateLimitWaitMs = 0;
     return {
         startedAt,
@@ -55795,6 +62384,12 @@ function createJournal({ io, startedAt }) {
         },
         get export() {
             return exported;
+        },
+        get sweep() {
+            return swept;
+        },
+        get rollback() {
+            return rollback;
         },
         output: (name) => outputs.get(name),
         set: (name, value) => {
@@ -55825,6 +62420,12 @@ function createJournal({ io, startedAt }) {
         setExport: (report) => {
             exported = report;
         },
+        setSweep: (previews) => {
+            swept = previews;
+        },
+        setRollback: (report) => {
+            rollback = report;
+        },
         addRateLimitWait: (milliseconds) => {
             rateLimitWaitMs += milliseconds;
         },
@@ -55833,6 +62434,7 @@ function createJournal({ io, startedAt }) {
 }
 
 ;// CONCATENATED MODULE: ./build/action/compare.js
+
 
 
 
@@ -55895,7 +62497,15 @@ function changesOf(inputs, deployment) {
                 input: 'build-on-push',
             }),
         ]
-        : [compared({ field: 'image_uri', live: live.image_uri ?? '(none)', wanted: source.imageUri, input: 'image-uri' })];
+        : [
+            compared({
+                field: 'image_uri',
+                live: live.image_uri ?? '(none)',
+                wanted: source.imageUri,
+                input: 'image-uri',
+                same: isImageOf,
+            }),
+        ];
     const kept = changes.filter((change) => change !== undefined).filter(({ same }) => !same);
     return [...kept.map(({ field, live, wanted }) => ({ field, live, wanted })), ...environmentChange(inputs, deployment)];
 }
@@ -55956,6 +62566,8 @@ function sorted(value) {
 }
 
 ;// CONCATENATED MODULE: ./build/action/report/request-failure.js
+
+
 
 
 const BY_STATUS = {
@@ -56030,6 +62642,8 @@ function requestFailure(error, doing) {
             cause: error,
         });
     }
+    if (error instanceof GithubFailure)
+        return githubFailure(error, doing);
     if (!(error instanceof RequestFailure))
         return toFailure(error);
     const code = request_failure_codeOf(error);
@@ -56040,6 +62654,21 @@ function requestFailure(error, doing) {
         happened: [`${doing} failed: ${request_failure_sentence(error.message)}`, ...evidence(error)].join('\n'),
         tried: tried(error),
         ...(hint === undefined ? {} : { next: forAddress(hint.next, error.path) }),
+        cause: error,
+    });
+}
+/** A failure of GitHub, where the step cannot go on without it. */
+function githubFailure(error, doing) {
+    const { request, permission } = error;
+    const code = request.code === RATE_LIMITED ? 'E_RATE_LIMITED' : request_failure_codeOf(request);
+    const next = permission === null
+        ? 'Check github-token, and https://www.githubstatus.com; then run the step again.'
+        : `${remedyOf(permission).replace(/^a/, 'A')}.`;
+    return new ActionFailure({
+        code,
+        happened: [`${doing} failed: GitHub: ${request_failure_sentence(error.message)}`, ...evidence(request)].join('\n'),
+        tried: tried(request),
+        next,
         cause: error,
     });
 }
@@ -56243,7 +62872,7 @@ async function updateDeployment({ inputs, deployment, signal, deps, }) {
 /** What a deploy would do: to a new deployment when there is none yet. */
 function planOf(inputs, deployment) {
     if (deployment !== null)
-        return changesOf(inputs, deployment);
+        return [...changesOf(inputs, deployment), ...commitChange(inputs, deployment)];
     const { source } = inputs;
     const fields = [
         ['source', source.kind],
@@ -56267,6 +62896,14 @@ function planOf(inputs, deployment) {
         ],
     ];
     return fields.flatMap(([field, wanted]) => (wanted === undefined ? [] : [{ field, live: '(none)', wanted }]));
+}
+/** The commit that serves and the one that is wanted, where both are known: a branch stays the same when it moves. */
+function commitChange({ source }, deployment) {
+    const live = deployment.source_revision_config.repo_commit_sha;
+    const wanted = source.kind === 'git_host' ? (source.commit ?? source.eventCommit) : undefined;
+    if (wanted === undefined || live?.toLowerCase() === wanted)
+        return [];
+    return [{ field: 'commit', live: live ?? '(not told)', wanted }];
 }
 /** The plan as lines for the log. */
 function planLines(changes) {
@@ -56881,6 +63518,187 @@ function backoff(attempts, random) {
     return Math.round(full * (0.5 + random / 2));
 }
 
+;// CONCATENATED MODULE: ./build/action/verify.js
+
+
+
+
+/** How long the control plane may take to say that the revision that is `DEPLOYED` is the one that serves. */
+const SWITCH_MS = 30_000;
+const SWITCH_POLL_MS = 2000;
+/**
+ * Proves that the revision that this step made is the one that serves, where the control plane tells. `previousId` is the
+ * revision that served before. Throws `E_SUPERSEDED` when another one has taken its place.
+ */
+async function verifyServing({ deploymentId, revisionId, previousId, deps, }) {
+    const { controlPlane, effects, journal, signal } = deps;
+    const deadline = startDeadline({ timeoutMs: 2 * SWITCH_MS, parent: signal, effects });
+    const start = effects.now();
+    try {
+        for (;;) {
+            const deployment = await controlPlane.getDeployment(deploymentId, deadline.signal);
+            journal.set('deployment-url', deploymentAddress(deployment));
+            const active = deployment.active_revision_id;
+            if (active === null || active === revisionId) {
+                noteNewer(deployment, revisionId, deps);
+                return;
+            }
+            if (active !== previousId && !(await isOlder(active)))
+                throw superseded(revisionId, active);
+            if (effects.now() - start >= SWITCH_MS)
+                throw neverSwitched(revisionId, active);
+            await effects.sleep(SWITCH_POLL_MS, deadline.signal);
+        }
+    }
+    catch (error) {
+        if (error instanceof ActionFailure)
+            throw error;
+        if (signal.aborted)
+            throw new ActionFailure({
+                code: 'E_CANCELLED',
+                happened: 'The step was cancelled while it verified the deployment.',
+                cause: error,
+            });
+        throw requestFailure(error, `The revision ${revisionId} is DEPLOYED, but verifying that it serves`);
+    }
+    finally {
+        deadline.stop();
+    }
+    /** True for one that was made before this step's: another step's, that came into service while this one waited. */
+    async function isOlder(active) {
+        const [its, own] = await Promise.all([active, revisionId].map(madeAt));
+        return its !== undefined && own !== undefined && its < own;
+    }
+    async function madeAt(id) {
+        const revision = await controlPlane.getRevision({ deploymentId, revisionId: id, signal: deadline.signal });
+        return Date.parse(revision.created_at ?? '');
+    }
+}
+/** Why a revision is not the one that was to be promoted; undefined when it is, or when any commit of its ref will do. */
+function otherCommit({ source }, revision) {
+    if (source.kind !== 'git_host' || source.pinned !== true)
+        return undefined;
+    const { repo_commit_sha: commit } = revision.source_revision_config;
+    const wanted = source.commit ?? 'none';
+    if (commit?.toLowerCase() === wanted)
+        return undefined;
+    const proven = `The revision ${revision.id} was to be built from ${wanted}, which was proven`;
+    if (commit === null)
+        return `${proven}, and the control plane does not tell which commit it was built from.`;
+    return `${proven}, and was built from ${commit}: ${source.repoRef} has moved.`;
+}
+/**
+ * Takes over what the revision was made from. A commit that is not that of the workflow is a warning; one that is not the proven
+ * one that was to be promoted is an `E_CONFLICT`.
+ */
+function checkCommit({ inputs, revision, deps, }) {
+    const { repo_commit_sha: commit, image_uri: image } = revision.source_revision_config;
+    deps.journal.set('commit-sha', commit);
+    deps.journal.set('image-uri', image);
+    const other = otherCommit(inputs, revision);
+    if (other !== undefined && (commit !== null || revision.status === 'DEPLOYED')) {
+        throw new ActionFailure({
+            code: 'E_CONFLICT',
+            happened: `${other} It is ${revision.status}.`,
+            next: commit === null
+                ? 'Look at the revision on the control plane: without its commit nothing is proven.'
+                : 'Find out who moved the tag. Make a new tag at the commit that was proven, and promote that.',
+        });
+    }
+    if (inputs.source.kind !== 'git_host' || inputs.source.commit === undefined || commit === null)
+        return;
+    if (commit.toLowerCase() === inputs.source.commit)
+        return;
+    const { commit: wanted, repoRef } = inputs.source;
+    const sentence = `The revision was built from ${commit}, and the workflow runs on ${wanted}: ${repoRef} has moved meanwhile.`;
+    deps.log.warning(sentence);
+    deps.journal.note(sentence);
+}
+function noteNewer({ latest_revision_id: latest }, revisionId, { log, journal }) {
+    if (latest === null || latest === revisionId)
+        return;
+    const sentence = `A newer revision, ${latest}, is already on its way.`;
+    log.info(sentence);
+    journal.note(sentence);
+}
+/** The failure of a revision whose place another one has taken, after it had been deployed. */
+function superseded(revisionId, active) {
+    return new ActionFailure({
+        code: 'E_SUPERSEDED',
+        happened: `The revision ${revisionId} was deployed, but another one serves by now: ${active}.`,
+    });
+}
+function neverSwitched(revisionId, active) {
+    return new ActionFailure({
+        code: 'E_PROTOCOL',
+        happened: `The revision ${revisionId} is DEPLOYED, but the one before it still serves: ${active}.`,
+        tried: `The deployment was read again and again for ${SWITCH_MS / 1000} s.`,
+        next: 'Look at the deployment on the control plane, and run the step again.',
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/prove.js
+
+
+
+/**
+ * Proves that a revision that serves answers as it should, if a test is wanted, and that it was this revision that answered.
+ * Throws `E_SMOKE_TEST`, or `E_SUPERSEDED` when another revision has taken its place meanwhile: what was seen may be that one's.
+ */
+async function prove({ deploymentId, revisionId, test, deps, }) {
+    if (test === undefined)
+        return;
+    try {
+        await smokeTest({ test, deps });
+    }
+    catch (error) {
+        throw (await replacement()) ?? error;
+    }
+    const replaced = await replacement((error) => {
+        throw requestFailure(error, 'The smoke test passed, but verifying that the same revision still serves');
+    });
+    if (replaced !== undefined)
+        throw replaced;
+    async function replacement(onError = () => undefined) {
+        try {
+            const { active_revision_id: active } = await deps.controlPlane.getDeployment(deploymentId, deps.signal);
+            if (active === null || active === revisionId)
+                return undefined;
+            deps.journal.set('smoke-test', 'skipped');
+            return superseded(revisionId, active);
+        }
+        catch (error) {
+            onError(error);
+            return undefined;
+        }
+    }
+}
+
+;// CONCATENATED MODULE: ./build/action/rollback/last-good.js
+
+/**
+ * Remembers what a rollback would bring back; called before anything is changed. Null when the deployment has no revision that
+ * was ever `DEPLOYED`: then there is nothing to go back to.
+ */
+async function rememberGood({ deployment, signal, deps, }) {
+    try {
+        const revision = await lastGood(deployment, signal, deps);
+        if (revision === undefined)
+            return null;
+        const { build_on_push: buildOnPush } = deployment.source_config;
+        return { revisionId: revision.id, source: revision.source_revision_config, buildOnPush };
+    }
+    catch (error) {
+        throw requestFailure(error, 'Finding out what a rollback would bring back');
+    }
+}
+async function lastGood({ id: deploymentId, active_revision_id: active }, signal, { controlPlane }) {
+    if (active !== null)
+        return await controlPlane.getRevision({ deploymentId, revisionId: active, signal });
+    const [newest] = await controlPlane.listRevisions({ deploymentId, status: ['DEPLOYED'], max: 1, signal });
+    return newest;
+}
+
 ;// CONCATENATED MODULE: ./build/action/poll-delay.js
 const FIRST_MS = 1000;
 const NEAR_END_MS = 2000;
@@ -57137,89 +63955,6 @@ function showEntry({ message, level, timestamp }) {
         .map((line) => `${time}${mark}${line}`);
 }
 
-;// CONCATENATED MODULE: ./build/action/verify.js
-
-
-
-
-/** How long the control plane may take to say that the revision that is `DEPLOYED` is the one that serves. */
-const SWITCH_MS = 30_000;
-const SWITCH_POLL_MS = 2000;
-/**
- * Proves that the revision that this step made is the one that serves, where the control plane tells. `previousId` is the
- * revision that served before. Throws `E_SUPERSEDED` when another one has taken its place.
- */
-async function verifyServing({ deploymentId, revisionId, previousId, deps, }) {
-    const { controlPlane, effects, journal, signal } = deps;
-    const deadline = startDeadline({ timeoutMs: 2 * SWITCH_MS, parent: signal, effects });
-    const start = effects.now();
-    try {
-        for (;;) {
-            const deployment = await controlPlane.getDeployment(deploymentId, deadline.signal);
-            journal.set('deployment-url', deploymentAddress(deployment));
-            const active = deployment.active_revision_id;
-            if (active === null || active === revisionId) {
-                noteNewer(deployment, revisionId, deps);
-                return;
-            }
-            if (active !== previousId)
-                throw superseded(revisionId, active);
-            if (effects.now() - start >= SWITCH_MS)
-                throw neverSwitched(revisionId, active);
-            await effects.sleep(SWITCH_POLL_MS, deadline.signal);
-        }
-    }
-    catch (error) {
-        if (error instanceof ActionFailure)
-            throw error;
-        if (signal.aborted)
-            throw new ActionFailure({
-                code: 'E_CANCELLED',
-                happened: 'The step was cancelled while it verified the deployment.',
-                cause: error,
-            });
-        throw requestFailure(error, `The revision ${revisionId} is DEPLOYED, but verifying that it serves`);
-    }
-    finally {
-        deadline.stop();
-    }
-}
-/** Takes over what the revision was made from, and warns when that is not the commit of the workflow. */
-function checkCommit({ inputs, revision, deps, }) {
-    const { repo_commit_sha: commit, image_uri: image } = revision.source_revision_config;
-    deps.journal.set('commit-sha', commit);
-    deps.journal.set('image-uri', image);
-    if (inputs.source.kind !== 'git_host' || inputs.source.commit === undefined || commit === null)
-        return;
-    if (commit.toLowerCase() === inputs.source.commit)
-        return;
-    const { commit: wanted, repoRef } = inputs.source;
-    const sentence = `The revision was built from ${commit}, and the workflow runs on ${wanted}: ${repoRef} has moved meanwhile.`;
-    deps.log.warning(sentence);
-    deps.journal.note(sentence);
-}
-function noteNewer({ latest_revision_id: latest }, revisionId, { log, journal }) {
-    if (latest === null || latest === revisionId)
-        return;
-    const sentence = `A newer revision, ${latest}, is already on its way.`;
-    log.info(sentence);
-    journal.note(sentence);
-}
-function superseded(revisionId, active) {
-    return new ActionFailure({
-        code: 'E_SUPERSEDED',
-        happened: `The revision ${revisionId} was deployed, but another one serves by now: ${active}.`,
-    });
-}
-function neverSwitched(revisionId, active) {
-    return new ActionFailure({
-        code: 'E_PROTOCOL',
-        happened: `The revision ${revisionId} is DEPLOYED, but the one before it still serves: ${active}.`,
-        tried: `The deployment was read again and again for ${SWITCH_MS / 1000} s.`,
-        next: 'Look at the deployment on the control plane, and run the step again.',
-    });
-}
-
 ;// CONCATENATED MODULE: ./build/action/wait.js
 
 
@@ -57249,8 +63984,11 @@ async function waitForRevision({ inputs, deploymentId, revisionId, previousId, d
         });
     }
     journal.save('ended', 'true');
-    await wait_judge({ revision: followed.revision, deploymentId, deps });
-    checkCommit({ inputs, revision: followed.revision, deps });
+    const { revision } = followed;
+    // One that this step has interrupted is told by the reason.
+    if (revision.status === 'DEPLOYED' || revision.status === 'INTERRUPTED')
+        checkCommit({ inputs, revision, deps });
+    await wait_judge({ revision, deploymentId, deps });
     await verifyServing({ deploymentId, revisionId, previousId, deps });
     log.info(`The revision ${revisionId} serves.`);
     return 'deployed';
@@ -57279,9 +64017,25 @@ async function followRevision({ inputs, deploymentId, revisionId, deps, }) {
     const usual = expected === undefined ? '' : `; earlier revisions took ${formatDuration(expected)}`;
     log.info(`Waiting for the revision ${revisionId}, ${formatDuration(inputs.timeoutMs)} at most${usual}.`);
     const deadline = startDeadline({ timeoutMs: inputs.timeoutMs, parent: deps.signal, effects });
+    let stopped = false;
+    // A commit that nobody has proven is not let into service, where that can still be prevented; the end is judged as any other.
+    const stopOther = async (revision) => {
+        const known = revision.source_revision_config.repo_commit_sha !== null;
+        const other = known && !isFinalRevisionStatus(revision.status) ? otherCommit(inputs, revision) : undefined;
+        if (stopped || other === undefined)
+            return;
+        stopped = true;
+        const { sentence } = await interruptRevision({ deploymentId, revisionId, timeoutMs: ON_TIMEOUT_INTERRUPT_MS, deps });
+        log.info(`${other} ${sentence}`);
+        journal.note(sentence);
+    };
     try {
         return await follow({
-            getRevision: (signal) => once.getRevision({ deploymentId, revisionId, signal }),
+            getRevision: async (signal) => {
+                const revision = await once.getRevision({ deploymentId, revisionId, signal });
+                await stopOther(revision);
+                return revision;
+            },
             expected,
             timeoutMs: inputs.timeoutMs,
             signal: deadline.signal,
@@ -57332,6 +64086,20 @@ async function onTimeout({ inputs, deploymentId, revisionId, deps, }) {
     deps.journal.note(sentence);
     return sentence;
 }
+/** The revision that was made in place of one that was skipped, where the control plane tells. */
+async function successor({ deploymentId, revisionId, deps, }) {
+    const deadline = startDeadline({ timeoutMs: HISTORY_TIMEOUT_MS, parent: deps.signal, effects: deps.effects });
+    try {
+        const { latest_revision_id: latest } = await deps.once.getDeployment(deploymentId, deadline.signal);
+        return latest === null || latest === revisionId ? 'a newer revision' : `a newer revision, ${latest},`;
+    }
+    catch {
+        return 'a newer revision';
+    }
+    finally {
+        deadline.stop();
+    }
+}
 const CODES = {
     CREATE_FAILED: 'E_CREATE_FAILED',
     BUILD_FAILED: 'E_BUILD_FAILED',
@@ -57347,7 +64115,7 @@ async function wait_judge({ revision, deploymentId, deps, }) {
     const code = CODES[status] ?? 'E_DEPLOY_FAILED';
     const says = revision.status_message === null ? '' : ` The control plane says: ${revision.status_message}`;
     const ended = code === 'E_SUPERSEDED'
-        ? `The revision ${revision.id} was SKIPPED: a newer revision took its place.`
+        ? `The revision ${revision.id} was SKIPPED: ${await successor({ deploymentId, revisionId: revision.id, deps })} took its place.`
         : `The revision ${revision.id} ended in ${status}.`;
     if (isFailedRevisionStatus(status)) {
         const tail = await readLogTail({ deploymentId, revisionId: revision.id, status, deps });
@@ -57361,7 +64129,446 @@ async function wait_judge({ revision, deploymentId, deps, }) {
     throw new ActionFailure({ code, happened: `${ended}${says}` });
 }
 
+;// CONCATENATED MODULE: ./build/action/rollback/aside.js
+/** The step's effects for a rollback: its log says whose lines these are, its outputs and observations wait. */
+function setAside(deps) {
+    const outputs = new Map();
+    const transitions = [];
+    let smokeTest;
+    let logTail;
+    let asked = false;
+    const { journal, log } = deps;
+    const aside = {
+        ...journal,
+        transitions,
+        output: (name) => outputs.get(name) ?? journal.output(name),
+        set: (name, value) => {
+            if (value !== null && value !== undefined && value !== '')
+                outputs.set(name, value);
+        },
+        transition: (status, at) => {
+            if (transitions.at(-1)?.status !== status)
+                transitions.push({ status, at });
+        },
+        setLogTail: (tail) => {
+            logTail = tail;
+        },
+        setSmokeTest: (report) => {
+            smokeTest = report;
+        },
+    };
+    return {
+        deps: {
+            ...deps,
+            journal: aside,
+            log: {
+                ...log,
+                info: (line) => log.info(`Rollback: ${line}`),
+                warning: (line) => log.warning(`Rollback: ${line}`),
+                group: (title, lines) => log.group(`Rollback: ${title}`, lines),
+            },
+        },
+        transitions,
+        output: (name) => outputs.get(name),
+        smokeTest: () => smokeTest,
+        logTail: () => logTail,
+        ask: () => {
+            asked = true;
+        },
+        asked: () => asked,
+        commit: () => {
+            for (const [name, value] of outputs)
+                journal.set(name, value);
+        },
+    };
+}
+
+;// CONCATENATED MODULE: ./build/action/rollback/decide.js
+
+
+/** Failures after which the last good source is brought back: the revision is proven to be bad. */
+const ROLLED_BACK = ['E_CREATE_FAILED', 'E_BUILD_FAILED', 'E_DEPLOY_FAILED', 'E_SMOKE_TEST', 'E_CONFLICT'];
+/** Why a failure of a revision that this step made is none to roll back for; undefined when it is one. */
+function reasonToLeave({ code, cause }) {
+    // A conflict that the control plane, or a proxy, has answered says nothing about the revision.
+    const answered = code === 'E_CONFLICT' && cause instanceof RequestFailure;
+    if (ROLLED_BACK.includes(code) && !answered)
+        return undefined;
+    switch (code) {
+        case 'E_SUPERSEDED':
+            return 'another revision has taken over, and it is not for this step to replace that one';
+        case 'E_INTERRUPTED':
+            return 'whoever interrupted the revision left the one before in service';
+        case 'E_TIMEOUT':
+            return 'the revision has not failed: it was not seen to end';
+        case 'E_CANCELLED':
+            return 'the step was cancelled';
+        default:
+            return 'it is not known that the revision is bad';
+    }
+}
+/** Why another step's or person's work forbids a rollback; undefined when nothing does. */
+function interference({ good, failed, activeRevisionId: active, latestRevisionId: latest }) {
+    if (active !== null && active !== good.revisionId && active !== failed.revisionId)
+        return `another revision, ${active}, serves by now`;
+    if (latest !== null && latest !== failed.revisionId)
+        return `a newer revision, ${latest}, is on its way`;
+    return undefined;
+}
+/**
+ * True when the last good revision goes on serving. A control plane that does not tell keeps it as long as the new one fails. One that
+ * is `DEPLOYED` may take its place at any moment, although the control plane still names the good one.
+ */
+function goodServes({ good, failed, activeRevisionId }) {
+    return failed.status !== 'DEPLOYED' && (activeRevisionId === null || activeRevisionId === good.revisionId);
+}
+/** True when the deployment has to get a revision of the last good source: it does not serve, or the next one would not be of it. */
+function needsRevision(scene, { secretsSent }) {
+    return !goodServes(scene) || secretsSent || differences(scene).length > 0;
+}
+function differences({ good, failed }) {
+    const fields = ['repo_ref', 'graph_config_path', 'image_uri'];
+    // The service fills in the image that it has built from git: that one cannot be asked for.
+    const compared = good.source.repo_ref === null ? fields : fields.filter((field) => field !== 'image_uri');
+    return compared.filter((field) => good.source[field] !== null && good.source[field] !== failed.source[field]);
+}
+/**
+ * The update that brings the last good source back where no revision can be redeployed, or why there is none: a git source is
+ * built from a ref only, never from a commit (specification 2.2).
+ */
+function updateBack(scene) {
+    const { good, failed } = scene;
+    const { repo_ref: ref, graph_config_path: path, image_uri: image, repo_commit_sha: commit } = good.source;
+    const changed = differences(scene);
+    if (ref === null) {
+        if (image === null)
+            return { impossible: `the control plane does not tell what ${good.revisionId} was made from` };
+        if (changed.length === 0)
+            return { impossible: `the image has the same name as before, ${image}: it would be the same again` };
+        return { body: { source_revision_config: { image_uri: image } } };
+    }
+    if (!changed.includes('repo_ref') && commit !== failed.source.repo_commit_sha) {
+        return {
+            impossible: `${ref} has moved from ${commit ?? 'an unknown commit'} to ${failed.source.repo_commit_sha ?? 'another commit'}, ` +
+                'and the control plane builds from branches and tags only',
+        };
+    }
+    if (changed.length === 0)
+        return { impossible: `it was made from the same ref and commit, ${ref} at ${commit ?? 'an unknown one'}` };
+    if (goodServes(scene) && !isTagRef(ref))
+        return { impossible: `${ref} is a branch, whose newest commit may be another than ${commit ?? 'that'}, which serves` };
+    return { body: { source_revision_config: { repo_ref: ref, ...(path === null ? {} : { graph_config_path: path }) } } };
+}
+
+;// CONCATENATED MODULE: ./build/action/rollback/bring-back.js
+
+
+
+
+/**
+ * Makes a revision of the last good source: by a redeploy of the good revision, which keeps its commit and its environment, and
+ * where the control plane cannot, by an update to the ref or image that it was made from.
+ */
+async function bringBack({ deployment, scene, signal, deps, }) {
+    const { good } = scene;
+    const previousLatestRevisionId = deployment.latest_revision_id;
+    const options = { deploymentId: deployment.id, revisionId: good.revisionId, previousLatestRevisionId, signal };
+    const doing = `Bringing the revision ${good.revisionId} back`;
+    let refusal;
+    try {
+        const { revisionId } = await deps.controlPlane.redeployRevision(options);
+        return { revisionId: made(revisionId), how: 'redeployed' };
+    }
+    catch (error) {
+        if (!isRefused(error))
+            throw requestFailure(error, doing);
+        refusal = error.message;
+    }
+    const way = updateBack(scene);
+    if ('impossible' in way)
+        return { impossible: `${refusal}; and ${way.impossible}` };
+    deps.log.info(`The revision cannot be redeployed (${refusal}): its source is asked for once more.`);
+    try {
+        const patch = { id: deployment.id, body: way.body, previousLatestRevisionId, signal };
+        return { revisionId: made((await deps.controlPlane.patchDeployment(patch)).revisionId), how: 'updated' };
+    }
+    catch (error) {
+        throw requestFailure(error, doing);
+    }
+}
+/** No such route, or not for this revision: some control planes redeploy only the latest one (service facts 1.8). */
+function isRefused(error) {
+    if (!(error instanceof RequestFailure))
+        return false;
+    return error.kind === 'unsupported' || (error.kind === 'http' && [400, 404, 409, 422].includes(error.status ?? 0));
+}
+function made(revisionId) {
+    if (revisionId !== null)
+        return revisionId;
+    throw new ActionFailure({
+        code: 'E_PROTOCOL',
+        happened: 'The control plane accepted the rollback, but made no new revision.',
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/rollback/sentences.js
+
+
+const SERVES_MS = 5000;
+/** What a rollback cannot undo: values of secrets are never readable, so that earlier ones cannot be sent again. */
+function secretsSentence({ secrets = [] }) {
+    const names = secrets.map(({ name }) => name).join(', ');
+    const [verb, values] = secrets.length === 1 ? ['keeps', 'its earlier value'] : ['keep', 'their earlier values'];
+    const kept = secrets.length === 0 ? '' : ` ${names} ${verb} what this step has set: ${values} cannot be read back.`;
+    const redeployed = secrets.length === 0
+        ? ''
+        : ` Whether ${names} ${secrets.length === 1 ? 'has' : 'have'} ${values} again is for the control plane: a redeploy takes the environment of the revision.`;
+    return { kept, of: (how) => (how === 'updated' ? kept : redeployed) };
+}
+/**
+ * Why the revision that a rollback made is not known to be the last good one, although it serves; undefined when it is. A redeploy takes
+ * the commit of the revision (service facts 1.8); an update builds what the ref is at.
+ */
+function differentCommit({ good: { revisionId, source }, commit, how, }) {
+    const { repo_ref: ref, repo_commit_sha: wanted } = source;
+    if (ref === null)
+        return undefined;
+    if (wanted === null)
+        return how === 'redeployed'
+            ? undefined
+            : `the control plane does not tell which commit ${revisionId} was built from, and ${ref} may have moved meanwhile.`;
+    if (commit?.toLowerCase() === wanted.toLowerCase())
+        return undefined;
+    return (`${revisionId} was built from ${wanted}, and what serves now from ${commit ?? 'a commit that the control plane does not tell'}, ` +
+        `because ${ref} has moved meanwhile.`);
+}
+/** What cannot be promised of an image that is named by a tag. */
+function imageDoubt({ source: { repo_ref: ref, image_uri: image } }) {
+    if (ref !== null || image === null || image.includes('@sha256:'))
+        return '';
+    return ` The image is named by a tag, ${image}: whether it is still the same one cannot be told.`;
+}
+/** The story of a rollback that did not come to its end, with what serves now, where that can still be found out. */
+async function unfinished({ second, aside, asked, deploymentId, deps, }) {
+    const revisionId = aside.output('revision-id');
+    // Without a revision, and asked for one: its answer is missing.
+    const unanswered = asked && revisionId === undefined;
+    if (deps.signal.aborted) {
+        if (unanswered)
+            return 'The step was cancelled before the rollback was answered: it may have begun, and goes on by itself then.';
+        return revisionId === undefined
+            ? 'The step was cancelled before the rollback had begun.'
+            : `The step was cancelled during the rollback: the revision ${revisionId} goes on by itself, whatever on-cancel says.`;
+    }
+    const which = revisionId === undefined ? '' : ` (revision ${revisionId})`;
+    const happened = `The rollback failed as well${which}: ${second.code}: ${second.message}`;
+    const lost = unanswered && second.cause instanceof RequestFailure && second.cause.ambiguous;
+    const doubt = lost ? ' It may have begun all the same.' : '';
+    return `${happened}${/[.!?]$/.test(happened) ? '' : '.'}${doubt} ${await serves(deploymentId, deps)}`;
+}
+async function serves(deploymentId, { once, effects, signal }) {
+    const deadline = startDeadline({ timeoutMs: SERVES_MS, parent: signal, effects });
+    try {
+        const { active_revision_id: active } = await once.getDeployment(deploymentId, deadline.signal);
+        return active === null ? 'The control plane does not tell which revision serves.' : `The revision ${active} serves.`;
+    }
+    catch {
+        return 'Which revision serves could not be found out.';
+    }
+    finally {
+        deadline.stop();
+    }
+}
+
+;// CONCATENATED MODULE: ./build/action/rollback/survey.js
+
+
+
+/** How long a revision that was interrupted may take to end: until then it may still come into service. */
+const END_MS = 60_000;
+const POLL_MS = 2000;
+/** Reads what is there now that the revision of this step has failed, and waits until that one cannot change any more. */
+async function survey({ deploymentId, revisionId, good, signal, deps, }) {
+    try {
+        const failed = await ended({ deploymentId, revisionId, signal, deps });
+        const deployment = await deps.controlPlane.getDeployment(deploymentId, signal);
+        return {
+            deployment,
+            scene: {
+                good,
+                failed: { revisionId, status: failed.status, source: failed.source_revision_config },
+                activeRevisionId: deployment.active_revision_id,
+                latestRevisionId: deployment.latest_revision_id,
+            },
+        };
+    }
+    catch (error) {
+        throw requestFailure(error, 'Finding out what serves');
+    }
+}
+async function ended({ deploymentId, revisionId, signal, deps: { controlPlane, effects }, }) {
+    const start = effects.now();
+    for (;;) {
+        const revision = await controlPlane.getRevision({ deploymentId, revisionId, signal });
+        if (isFinalRevisionStatus(revision.status))
+            return revision;
+        if (effects.now() - start >= END_MS) {
+            throw new ActionFailure({
+                code: 'E_TIMEOUT',
+                happened: `The revision ${revisionId} is still ${revision.status}: it may yet come into service.`,
+                next: 'Look at the deployment on the control plane.',
+            });
+        }
+        await effects.sleep(POLL_MS, signal);
+    }
+}
+
+;// CONCATENATED MODULE: ./build/action/rollback/rollback.js
+
+
+
+
+
+
+
+
+
+/**
+ * Brings the last good source back after a failure of the revision that this step made. Returns the failure to report: the same
+ * one, with what became of the rollback; its status is `rolled-back` when the last good source serves and has passed the smoke
+ * test, if there is one. Never throws.
+ */
+async function rollBack({ failure, good, ...rest }) {
+    const reason = reasonToLeave(failure) ?? (good === null ? 'there is no earlier revision to go back to' : undefined);
+    if (reason !== undefined || good === null)
+        return failure.with({ aftermath: `Nothing was rolled back: ${reason}.` });
+    const { inputs, deps } = rest;
+    const { log, journal, signal } = deps;
+    log.info(`Rolling back to the revision ${good.revisionId}, because of ${failure.code}: ${failure.message.split('\n')[0]}`);
+    const aside = setAside(deps);
+    const deadline = startDeadline({ timeoutMs: inputs.timeoutMs, parent: signal, effects: deps.effects });
+    try {
+        const { rolledBack, story } = await attempt({ ...rest, good, aside, deadline });
+        if (rolledBack)
+            aside.commit();
+        log.info(story);
+        return failure.with({ aftermath: story, ...(rolledBack ? { status: 'rolled-back' } : {}) });
+    }
+    catch (error) {
+        const second = toFailure(error);
+        const story = await unfinished({ second, aside, asked: aside.asked(), deploymentId: rest.made.deploymentId, deps });
+        log.info(story);
+        if (signal.aborted)
+            return failure.with({ aftermath: story, status: 'cancelled', code: 'E_CANCELLED' });
+        return failure.with({ aftermath: story });
+    }
+    finally {
+        deadline.stop();
+        journal.save('pending', '');
+        journal.setRollback({
+            goodRevisionId: good.revisionId,
+            failedRevisionId: rest.made.revisionId,
+            revisionId: aside.output('revision-id'),
+            commit: aside.output('commit-sha'),
+            status: aside.output('revision-status'),
+            transitions: aside.transitions,
+            smokeTest: aside.smokeTest(),
+            logTail: aside.logTail(),
+        });
+    }
+}
+async function attempt({ inputs, good, made, aside, deadline, }) {
+    const { deploymentId } = made;
+    const { deps: own } = aside;
+    const { deployment, scene } = await survey({
+        deploymentId,
+        revisionId: made.revisionId,
+        good,
+        signal: deadline.signal,
+        deps: own,
+    });
+    const someoneElse = interference(scene);
+    if (someoneElse !== undefined)
+        return { rolledBack: false, story: `Nothing was rolled back: ${someoneElse}.` };
+    const secretsSent = (inputs.secrets?.length ?? 0) > 0;
+    const secrets = secretsSentence(inputs);
+    if (!needsRevision(scene, { secretsSent }))
+        return await keep({ inputs, good, deploymentId, aside });
+    own.journal.save('pending', `bring back the revision ${good.revisionId} of '${deployment.name}'`);
+    aside.ask();
+    const brought = await bringBack({ deployment, scene, signal: deadline.signal, deps: own });
+    if ('impossible' in brought) {
+        if (!goodServes(scene)) {
+            const story = `The rollback is not possible: ${brought.impossible}. ` +
+                `The revision ${made.revisionId}, which failed, goes on serving${scene.activeRevisionId === good.revisionId ? ', or is about to' : ''}.${secrets.kept}`;
+            return { rolledBack: false, story };
+        }
+        const { story } = await keep({ inputs, good, deploymentId, aside });
+        const left = `The deployment's settings stay those of the failed revision (${brought.impossible}).`;
+        return { rolledBack: true, story: `${story} ${left}${secrets.kept}` };
+    }
+    const { revisionId, how } = brought;
+    own.journal.set('revision-id', revisionId);
+    own.journal.save('revisionId', revisionId);
+    own.log.info(`The revision ${revisionId} is to bring back what ${good.revisionId} was made from.`);
+    // Interrupted or left half-way, a rollback would leave the revision that failed in service.
+    const patient = { ...inputs, timeoutMs: deadline.remainingMs(), onTimeout: 'leave', source: withoutCommit(inputs) };
+    await waitForRevision({ inputs: patient, deploymentId, revisionId, previousId: scene.activeRevisionId, deps: own });
+    const different = differentCommit({ good, commit: aside.output('commit-sha'), how });
+    if (different !== undefined) {
+        return { rolledBack: false, story: `The rollback did not bring the last good commit back: ${different}${secrets.of(how)}` };
+    }
+    const pushes = await restoreBuildOnPush({ inputs, scene, deploymentId, revisionId, signal: deadline.signal, deps: own });
+    await prove({ deploymentId, revisionId, test: inputs.smokeTest, deps: own });
+    const tested = inputs.smokeTest === undefined ? '' : ' and passes the smoke test';
+    return {
+        rolledBack: true,
+        story: `Rolled back: the revision ${revisionId}, ${how} from ${good.revisionId}, serves in place of ${made.revisionId}${tested}.${imageDoubt(good)}${pushes}${secrets.of(how)}`,
+    };
+}
+/** The last good revision never stopped serving, and the deployment's settings are as they were: it only has to prove itself. */
+async function keep({ inputs, good, deploymentId, aside, }) {
+    const { journal } = aside.deps;
+    const { revisionId } = good;
+    journal.set('revision-id', revisionId);
+    journal.set('revision-status', 'DEPLOYED');
+    journal.set('commit-sha', good.source.repo_commit_sha);
+    journal.set('image-uri', good.source.image_uri);
+    await prove({ deploymentId, revisionId, test: inputs.smokeTest, deps: aside.deps });
+    const tested = inputs.smokeTest === undefined ? '' : ', and it passes the smoke test';
+    return { rolledBack: true, story: `Rolled back: the revision ${revisionId} never stopped serving${tested}.` };
+}
+/** The commit of the workflow is that of the revision that failed. */
+function withoutCommit({ source }) {
+    if (source.kind !== 'git_host')
+        return source;
+    const { kind, repoUrl, repoRef, configPath } = source;
+    return { kind, repoUrl, repoRef, configPath };
+}
+/** Turns `build_on_push` back to what it was, where the update of this step had changed it. Returns a sentence when it could not. */
+async function restoreBuildOnPush({ inputs, scene, deploymentId, revisionId, signal, deps, }) {
+    const { buildOnPush } = scene.good;
+    if (inputs.buildOnPush === undefined || buildOnPush === null || buildOnPush === inputs.buildOnPush)
+        return '';
+    try {
+        await deps.controlPlane.patchDeployment({
+            id: deploymentId,
+            body: { source_config: { build_on_push: buildOnPush } },
+            previousLatestRevisionId: revisionId,
+            signal,
+        });
+        deps.log.info(`build_on_push is ${buildOnPush} again.`);
+        return '';
+    }
+    catch (error) {
+        return ` build_on_push could not be set back to ${buildOnPush}: ${toFailure(error).message}`;
+    }
+}
+
 ;// CONCATENATED MODULE: ./build/action/deploy.js
+
+
+
 
 
 
@@ -57389,24 +64596,38 @@ async function deploy(inputs, deps) {
         else
             takeOver(inputs, deployment, deps);
         if (inputs.dryRun)
-            return plan(inputs, deployment, deps);
-        if (inputs.skipUnchanged && deployment !== null && (await isUnchanged({ inputs, deployment, signal: deadline.signal, deps }))) {
+            return await plan({ inputs, deployment, signal: deadline.signal, deps });
+        if (inputs.skipUnchanged &&
+            deployment !== null &&
+            (await isUnchanged({ inputs, deployment, signal: deadline.signal, deps }))) {
             // The step that made this revision may have failed right here: that it is live is no proof that it answers.
-            return await proved('unchanged', { inputs, deps });
+            const revisionId = deps.journal.output('revision-id') ?? '';
+            await prove({ deploymentId: deployment.id, revisionId, test: inputs.smokeTest, deps });
+            return 'unchanged';
         }
+        const wantsGood = inputs.rollbackOnFailure && deployment !== null;
+        const good = wantsGood ? await rememberGood({ deployment, signal: deadline.signal, deps }) : null;
         const made = await makeRevision({ inputs, deployment, timeoutMs: deadline.remainingMs(), deps });
-        const status = await waitForRevision({ inputs, ...made, deps });
-        return inputs.wait ? await proved(status, { inputs, deps }) : status;
+        return await seeThrough({ inputs, good, made, deps });
     }
     finally {
         deadline.stop();
     }
 }
-/** The status, once the agent has passed the smoke test, if one is wanted. */
-async function proved(status, { inputs: { smokeTest: test }, deps }) {
-    if (test !== undefined)
-        await smokeTest({ test, deps });
-    return status;
+/** Follows the revision until it serves and is proven, and rolls back when it is bad and the workflow wants that. */
+async function seeThrough({ inputs, good, made, deps, }) {
+    const { deploymentId, revisionId } = made;
+    try {
+        const status = await waitForRevision({ inputs, ...made, deps });
+        if (inputs.wait)
+            await prove({ deploymentId, revisionId, test: inputs.smokeTest, deps });
+        return status;
+    }
+    catch (error) {
+        if (!inputs.rollbackOnFailure || !(error instanceof ActionFailure))
+            throw error;
+        throw await rollBack({ failure: error, inputs, good, made, deps });
+    }
 }
 function sourceText({ source }) {
     return source.kind === 'git_host' ? `${source.repoRef} of ${source.repoUrl} (${source.configPath})` : source.imageUri;
@@ -57433,14 +64654,30 @@ function takeOver(inputs, deployment, { log, journal }) {
         log.info('build_on_push is on: a push to this branch makes a revision of its own, beside the one of this step.');
     }
 }
-function plan(inputs, deployment, { log, journal }) {
-    const changes = planOf(inputs, deployment);
+async function plan({ inputs, deployment, signal, deps, }) {
+    const { log, journal } = deps;
+    const changes = planOf(inputs, deployment === null ? null : await asServed({ deployment, signal, deps }));
     journal.setPlan(changes);
     if (deployment === null && 'name' in inputs.target)
         journal.set('deployment-name', inputs.target.name);
     log.group(deployment === null ? 'Plan: create the deployment' : 'Plan: update the deployment', planLines(changes));
+    if (inputs.skipUnchanged && deployment !== null && (await isUnchanged({ inputs, deployment, signal, deps })))
+        journal.note('skip-unchanged: a deploy would make no revision.');
     log.info('dry-run: nothing was changed.');
     return 'planned';
+}
+/** The deployment with the source of the revision that serves: its own is that of the newest one, which may have failed. */
+async function asServed({ deployment, signal, deps, }) {
+    const liveId = servingRevisionId(deployment);
+    if (liveId === null || liveId === deployment.latest_revision_id)
+        return deployment;
+    try {
+        const live = await deps.controlPlane.getRevision({ deploymentId: deployment.id, revisionId: liveId, signal });
+        return { ...deployment, source_revision_config: live.source_revision_config };
+    }
+    catch (error) {
+        throw requestFailure(error, `Reading the revision ${liveId}`);
+    }
 }
 async function isUnchanged({ inputs, deployment, signal, deps, }) {
     const liveId = servingRevisionId(deployment);
@@ -57597,7 +64834,7 @@ const REMEDIES = [
     [/interruption|interrupted|restart|worker/i, 'Nothing was wrong with the export: create a new one.'],
 ];
 const OTHERWISE = 'Look at what the error names; leaving the field or the day out shows whether it is the cause.';
-function remedyOf(error) {
+function remedy_remedyOf(error) {
     const cause = causeOf(error);
     const remedy = REMEDIES.find(([words]) => words.test(error))?.[1] ?? OTHERWISE;
     return cause === undefined ? remedy : `${remedy} ${DESTINATION_REMEDIES[cause]}`;
@@ -57609,7 +64846,7 @@ function failuresOf(runs, redact) {
         // Redacted before it is cut: half a secret would not be known again.
         const text = redact(errors.at(-1) ?? '').replace(/\s+/g, ' ').trim();
         const error = text === '' ? 'no error is told' : clip(plainLine(text), ERROR_CHARACTERS);
-        return { day: day ?? id, status, attempts: Math.max(1, errors.length), error, remedy: remedyOf(text || status) };
+        return { day: day ?? id, status, attempts: Math.max(1, errors.length), error, remedy: remedy_remedyOf(text || status) };
     });
     return { failures, more: failing.length - failures.length };
 }
@@ -57924,7 +65161,7 @@ function judgeExport({ answer, runs }, failures) {
 
 const ON_TIMEOUT_MS = 10_000;
 /** Follows an export to its end, records what it writes, and throws an `ActionFailure` unless it ends well. */
-async function seeThrough({ wish, made, policy, once, tell, deps, }) {
+async function see_through_seeThrough({ wish, made, policy, once, tell, deps, }) {
     const { effects, journal, log, redact, signal } = deps;
     const record = ({ answer, runs }) => {
         const { rows, files } = totalsOf(runs);
@@ -58034,11 +65271,11 @@ async function exportTraces({ wish, policy, deps }) {
             log.info(`${not} export ${made.id} was accepted and is not followed.`);
             return 'exported';
         }
-        await seeThrough({ wish, made, policy, once, tell, deps });
+        await see_through_seeThrough({ wish, made, policy, once, tell, deps });
         return 'exported';
     }
     catch (error) {
-        const failure = failureOf(error, signal);
+        const failure = export_failureOf(error, signal);
         if (failure.code === 'E_CANCELLED' && made !== undefined && !isFinalExportStatus(journal.output('export-status') ?? ''))
             await onCancel({ exportId: made.id, policy, once, deps });
         throw failure;
@@ -58123,14 +65360,1225 @@ async function onCancel({ exportId, policy, once, deps: { effects, journal, log 
     log.info(sentence);
     journal.note(sentence);
 }
-function failureOf(error, signal) {
+function export_failureOf(error, signal) {
     const foreign = !(error instanceof ActionFailure) && !(error instanceof RequestFailure);
     if (foreign && signal.aborted)
         return new ActionFailure({ code: 'E_CANCELLED', happened: 'The step was cancelled during the export.', cause: error });
     return inTime(requestFailure(error, 'The export'));
 }
 
+;// CONCATENATED MODULE: ./build/action/github/comment.js
+
+/** The hidden line that a sticky comment begins with. */
+function markerOf(key) {
+    // Two hyphens in a row, or one at the end, would end the comment of HTML for some readers.
+    return `<!-- deploy-agent-server: ${encodeURIComponent(key.toWellFormed()).replace(/-(?=-|$)/g, '%2D')} -->`;
+}
+/**
+ * Brings the one comment that begins with the marker of `key`, and is of the token's own author, to `body` (which begins with it, too).
+ * A comment of anybody else is never touched, whatever it begins with. Two steps that create one at the same moment end with one: each
+ * looks again, and the older one stays. Throws a `GithubFailure`.
+ */
+async function keepComment({ github, pullRequest, key, body, create, isNewer, signal, }) {
+    const marked = await listMarked();
+    if (marked.length > 0) {
+        const { login, isBot } = await github.viewer(signal);
+        const own = marked.filter(comment_isOf({ author: login, authorIsBot: isBot }));
+        const kept = await bringUpToDate(own);
+        if (kept !== undefined)
+            return kept;
+    }
+    if (!create)
+        return 'left';
+    const created = await createOnce();
+    // Another step may have done the same at the same moment.
+    const own = (await listMarked()).filter(comment_isOf(created));
+    const [first] = own;
+    if (first === undefined || first.id === created.id)
+        return 'created';
+    return (await bringUpToDate(own)) ?? 'created';
+    async function listMarked() {
+        const marker = markerOf(key);
+        return (await github.listComments(pullRequest, signal)).filter((comment) => comment.body.trimStart().startsWith(marker));
+    }
+    /** The oldest one is brought up to date, the others go. Undefined when there is none any more. */
+    async function bringUpToDate([first, ...others]) {
+        if (first === undefined)
+            return undefined;
+        for (const other of others)
+            await github.deleteComment(other.id, signal);
+        if (isNewer(first.body))
+            return 'left';
+        if (normalised(first.body) === normalised(body))
+            return 'unchanged';
+        try {
+            await github.updateComment(first.id, body, signal);
+            return 'updated';
+        }
+        catch (error) {
+            if (error instanceof GithubFailure && error.status === 404 && create)
+                return undefined;
+            throw error;
+        }
+    }
+    /** Writes the comment; where no answer tells whether it was written, the list does. */
+    async function createOnce() {
+        try {
+            return await github.createComment(pullRequest, body, signal);
+        }
+        catch (error) {
+            if (!(error instanceof GithubFailure) || !error.request.ambiguous || signal.aborted)
+                throw error;
+            const made = (await listMarked()).findLast((comment) => normalised(comment.body) === normalised(body));
+            return made ?? (await github.createComment(pullRequest, body, signal));
+        }
+    }
+}
+/** The login of an app ends differently in GitHub's two interfaces, and people may be called what an app is called. */
+function comment_isOf({ author, authorIsBot }) {
+    return (comment) => author !== null && bare(comment.author) === bare(author) && comment.authorIsBot === authorIsBot;
+}
+function bare(login) {
+    return login?.replace(/\[bot\]$/, '').toLowerCase();
+}
+function normalised(body) {
+    return body.replaceAll('\r\n', '\n').trim();
+}
+
+;// CONCATENATED MODULE: ./build/action/report/comment.js
+
+
+
+
+
+
+/** GitHub takes 65,536 characters; no character has less than one byte. */
+const COMMENT_MAX_BYTES = 65_000;
+/** The sticky comment of a step, as GitHub-flavoured Markdown. `data` as for the job summary. */
+function renderComment({ data, key, runUrl }) {
+    const sections = [
+        `${markerOf(key)}\n${STARTED_BEFORE}${Math.round(data.startedAt)}${STARTED_AFTER}`,
+        heading(data),
+        failureBlock(data),
+        facts(data),
+        folded('Timeline', timeline(data)),
+        folded('Smoke test', smokeSection(data.smokeTest)),
+        folded('Rollback', rollbackSection(data.rollback, data.endedAt)),
+        folded('Export', exportSection(data.export)),
+        ...(runUrl === undefined ? [] : [markdown_link('Log and summary of the workflow run', runUrl)]),
+    ];
+    return clipBytes(`${sections
+        .filter((section) => section !== '')
+        .map(withoutMentions)
+        .join('\n\n')}\n`, COMMENT_MAX_BYTES);
+}
+const STARTED_BEFORE = '<!-- started: ';
+const STARTED_AFTER = ' -->';
+/** When the step began that wrote a comment; epoch milliseconds. */
+function startedAtOf(body) {
+    const [, started] = /<!-- started: (\d{1,15}) -->/.exec(body.slice(0, 2000)) ?? [];
+    return started === undefined ? undefined : Number(started);
+}
+function folded(title, section) {
+    // Its own heading stands in the summary of the element already.
+    const content = section.replace(/^#### [^\n]*\n\n/, '');
+    const [, heading = title] = /^#### ([^\n]*)/.exec(section) ?? [];
+    return content === '' ? '' : `<details><summary>${heading}</summary>\n\n${content}\n\n</details>`;
+}
+/**
+ * Whoever is named in a comment gets mail, and an issue that is named gets a note, also where the sign is an entity: a character of
+ * no width keeps the two apart. In code GitHub looks for neither.
+ */
+function withoutMentions(markdown) {
+    return markdown.replace(/<code>.*?<\/code>|<pre>.*?<\/pre>|&#(?:64|35);/gs, (part) => part.startsWith('<') ? part : `${part}&#8203;`);
+}
+
+;// CONCATENATED MODULE: ./build/action/github/pull-request.js
+
+const pull_request_number = schemas_int().min(1);
+const pull_request_pullRequestSchema = object({ pull_request: object({ number: pull_request_number }) });
+const pull_request_commentSchema = object({ issue: object({ number: pull_request_number, pull_request: looseObject({}) }) });
+const workflowRunSchema = object({ workflow_run: object({ pull_requests: array(object({ number: pull_request_number })).length(1) }) });
+/**
+ * The pull request that an event is about, however it says so; undefined for other events, and for a workflow run of a fork, for which
+ * GitHub names none.
+ */
+function pullRequestNumberOf({ payload }) {
+    const direct = pull_request_pullRequestSchema.safeParse(payload);
+    if (direct.success)
+        return direct.data.pull_request.number;
+    const commented = pull_request_commentSchema.safeParse(payload);
+    if (commented.success)
+        return commented.data.issue.number;
+    const run = workflowRunSchema.safeParse(payload);
+    return run.success ? run.data.workflow_run.pull_requests[0]?.number : undefined;
+}
+
+;// CONCATENATED MODULE: ./build/action/github/reporter.js
+
+
+
+
+
+
+
+
+
+
+
+
+
+/** What GitHub may cost a step at most, when it does not answer. */
+const BEGIN_MS = 8000;
+const reporter_END_MS = 15_000;
+/** After a cancellation: the step has to tell the runner, too. */
+const GRACE_MS = 2000;
+/** Ends for which no comment is begun: there is nothing to say to a pull request that was never told of a deployment. */
+const UPDATED_ONLY = new Set(['removed', 'skipped', 'cancelled', 'superseded']);
+/** Ends that say nothing about what serves now: a step that began later knows more. */
+const OUTDATED = new Set(['skipped', 'cancelled', 'superseded']);
+function createReporter(inputs, deps, newId = external_node_crypto_.randomUUID) {
+    const { github, context, journal, log, effects } = deps;
+    const { environment, mode, dryRun } = inputs;
+    const logUrl = runAddress(context);
+    const target = 'target' in inputs ? ('name' in inputs.target ? inputs.target.name : inputs.target.id) : undefined;
+    const pullRequest = 'preview' in inputs ? inputs.preview.pullRequest : pullRequestNumberOf(context);
+    const records = environment !== undefined && !dryRun && mode !== 'export' && mode !== 'sweep';
+    const comments = (inputs.comment ?? mode !== 'export') && !dryRun && mode !== 'sweep';
+    const given = new Set();
+    let open;
+    return {
+        begin: async () => {
+            if (inputs.comment === true && comments && pullRequest === undefined)
+                log.info(`comment is true, and the event ${context.eventName || '(none)'} names no pull request: there is nothing to comment on.`);
+            if (github === undefined) {
+                if (environment !== undefined && records)
+                    log.warning(`environment is set, and there is no github-token or repository: ${NO_RECORD}`);
+                return;
+            }
+            if (environment === undefined || !records || target === undefined || !wantsDeploy(inputs))
+                return;
+            await withLimit(BEGIN_MS, (signal) => trying('environment', async () => {
+                const payload = {
+                    deployment: target,
+                    'control-plane': inputs.controlPlaneUrl,
+                    mode,
+                    ...(pullRequest === undefined ? {} : { 'pull-request': pullRequest }),
+                    ...('id' in inputs.target ? { 'deployment-id': inputs.target.id } : {}),
+                    step: newId(),
+                };
+                const transient = mode === 'preview';
+                await openRecord({
+                    github,
+                    refs: refsOf(inputs, context),
+                    environment,
+                    payload,
+                    transient,
+                    logUrl,
+                    onOpen: save,
+                    signal,
+                });
+            }));
+        },
+        deployed: async (status) => await tell({ status }),
+        end: async (outcome) => await tell(outcome),
+    };
+    async function tell(outcome) {
+        if (github === undefined)
+            return;
+        const status = 'failure' in outcome ? outcome.failure.status : outcome.status;
+        await withLimit(reporter_END_MS, (signal) => Promise.all([endRecord(outcome, status, signal), comment(outcome, status, signal)]));
+    }
+    async function endRecord(outcome, status, signal) {
+        if (github === undefined || dryRun)
+            return;
+        const record = open;
+        if (record !== undefined) {
+            // The end of the deploy stands, also where GitHub has not taken it yet: an export comes after it.
+            const end = record.end ?? endOf(outcome, status);
+            // Written down first: post goes on where this step has to stop.
+            save({ ...record, end });
+            const closed = await trying('environment', async () => {
+                await closeRecord({ github, record, end, logUrl, signal });
+                save(undefined);
+            });
+            const replaces = closed && end.state === 'success' && record.id !== undefined && target !== undefined;
+            if (replaces)
+                await trying('environment', async () => {
+                    const { environment: name, id: except } = record;
+                    const others = { environment: name, deployments: new Set([target]), ...(except === undefined ? {} : { except }) };
+                    await retireRecords({ github, ...others, all: false, description: 'A later revision serves', signal });
+                });
+        }
+        if (status === 'removed' && records && environment !== undefined && target !== undefined)
+            await trying('environment', async () => {
+                const description = 'The preview was removed';
+                await retireRecords({ github, environment, deployments: new Set([target]), all: true, description, signal });
+            });
+        const swept = journal.sweep?.filter(({ verdict }) => verdict === 'removed').map(({ name }) => name) ?? [];
+        if (swept.length > 0)
+            await trying('sweep', async () => {
+                await retireRecords({ github, deployments: new Set(swept), all: true, description: 'The preview was removed', signal });
+            });
+    }
+    async function comment(outcome, status, signal) {
+        if (github === undefined || !comments || pullRequest === undefined)
+            return;
+        await trying('comment', async () => {
+            const failure = 'failure' in outcome ? outcome.failure : undefined;
+            const data = summaryData({ status, failure, inputs, journal, github: context, redact: deps.redact, now: effects.now() });
+            const key = inputs.mode === 'export' ? `export ${inputs.export.projectId}` : (environment ?? target ?? mode);
+            const kept = await keepComment({
+                github,
+                pullRequest,
+                key,
+                body: renderComment({ data, key, runUrl: logUrl }),
+                create: !UPDATED_ONLY.has(status),
+                isNewer: (body) => OUTDATED.has(status) && (startedAtOf(body) ?? 0) > data.startedAt,
+                signal,
+            });
+            if (kept === 'created' || kept === 'updated')
+                log.info(`The comment on the pull request ${pullRequest} was ${kept}.`);
+        });
+    }
+    function endOf(outcome, status) {
+        const revision = journal.output('revision-id');
+        if ('failure' in outcome) {
+            // After a rollback the outputs are about the revision that serves.
+            const failed = journal.rollback?.failedRevisionId ?? revision;
+            const { code } = outcome.failure;
+            const what = `${code}, ${ERROR_CODES[code].title.toLowerCase()}`;
+            // The outputs are about what serves now, which is not what failed.
+            if (status === 'rolled-back')
+                return { state: 'failure', description: `${what}; rolled back to revision ${revision ?? ''}` };
+            return { state: STATE_OF[status] ?? 'failure', description: failed === undefined ? what : failsDescription(failed, what) };
+        }
+        if (status === 'removed')
+            return { state: 'inactive', description: 'The preview was removed' };
+        if (status !== 'deployed' && status !== 'unchanged')
+            return { state: 'inactive', description: `The step ended as ${status}` };
+        const address = journal.output('deployment-url');
+        const isFit = address !== undefined && /^https?:\/\//i.test(address) && deps.redact(address) === address;
+        const environmentUrl = isFit ? { environmentUrl: address } : {};
+        const awaited = status === 'unchanged' || (wantsDeploy(inputs) && inputs.wait);
+        const accepted = `Revision ${revision ?? ''} was accepted; its end was not awaited`;
+        const description = awaited ? servesDescription(revision ?? '', journal.output('smoke-test') === 'passed') : accepted;
+        return { state: 'success', description, ...environmentUrl };
+    }
+    function save(record) {
+        open = record;
+        journal.save('deploymentRecord', record === undefined ? '' : JSON.stringify(record));
+    }
+    /** Does it, or warns: once for each aspect, since what GitHub refuses now it will refuse again. Returns whether it was done. */
+    async function trying(aspect, work) {
+        if (given.has(aspect))
+            return false;
+        try {
+            await work();
+            return true;
+        }
+        catch (error) {
+            given.add(aspect);
+            const why = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+            const refused = error instanceof GithubFailure && error.isRefused;
+            // GitHub gives workflows of forks a token that may only read: nobody can change that, and nobody asked for a comment.
+            const expected = aspect === 'sweep' || (aspect === 'comment' && refused && inputs.comment === undefined && isFromFork(context));
+            const sentence = `${aspect === 'sweep' ? 'environment' : aspect}: ${why}. ${aspect === 'comment' ? NO_COMMENT : NO_RECORD}`;
+            if (expected || deps.signal.aborted)
+                log.info(sentence);
+            else
+                log.warning(sentence);
+            return false;
+        }
+    }
+    async function withLimit(timeoutMs, work) {
+        const grace = withGrace({ signal: deps.signal, ms: GRACE_MS, effects });
+        const deadline = startDeadline({ timeoutMs, parent: grace.signal, effects });
+        try {
+            await work(deadline.signal);
+        }
+        finally {
+            deadline.stop();
+            grace.stop();
+        }
+    }
+}
+const NO_RECORD = 'The step goes on, and the deployments page of GitHub does not tell of it.';
+const NO_COMMENT = 'The step is not affected; the pull request has no up-to-date comment.';
+/** Ends that are no failure of what was deployed. A timed-out or cancelled revision may go on by itself: nothing is known of it. */
+const STATE_OF = { superseded: 'inactive', 'timed-out': 'error', cancelled: 'error' };
+
+;// CONCATENATED MODULE: ./build/action/preview/pull-request.js
+
+
+/** Longest wait for GitHub to tell the state of a pull request. */
+const LOOK_MS = 60_000;
+/**
+ * The state of the pull request right now. Where GitHub does not tell, that of the event stands in, with a warning: a preview that is
+ * made by mistake is found by a sweep, and a step that goes red whenever GitHub hiccups is not.
+ */
+async function readPullRequest({ pullRequest, eventState }, { github, effects, journal, log, signal }) {
+    const doubt = await look();
+    if (typeof doubt !== 'string')
+        return doubt;
+    const sentence = `Whether the pull request ${pullRequest} is open could not be read from GitHub (${doubt}): the event says ${eventState}.`;
+    if (!journal.notes.includes(sentence))
+        log.warning(sentence);
+    journal.note(sentence);
+    return { state: eventState, headSha: undefined };
+    async function look() {
+        if (github === undefined)
+            return 'there is no github-token';
+        const deadline = startDeadline({ timeoutMs: LOOK_MS, parent: signal, effects });
+        try {
+            const found = await github.getPullRequest(pullRequest, deadline.signal);
+            return found === null ? 'it knows no such pull request' : { state: found.state, headSha: found.headSha };
+        }
+        catch (error) {
+            if (signal.aborted)
+                throw requestFailure(error, `Reading the pull request ${pullRequest}`);
+            return error instanceof Error ? error.message : String(error);
+        }
+        finally {
+            deadline.stop();
+        }
+    }
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/remove.js
+
+
+
+
+const FIRST_POLL_MS = 500;
+const SLOWEST_POLL_MS = 5000;
+/** True while the service deletes it in the background (service facts 1.3, 1.7). */
+function isGoing({ status }) {
+    return status !== null && /^AWAITING_(FINAL_)?DELETE$/.test(status);
+}
+/** All deployments of exactly this name. More than one is possible where a service lets two creations race. */
+async function findByName(name, signal, { controlPlane }) {
+    try {
+        const listed = await controlPlane.listDeployments({ nameContains: name, signal });
+        return [...new Map(listed.filter((deployment) => deployment.name === name).map((one) => [one.id, one])).values()];
+    }
+    catch (error) {
+        throw requestFailure(error, `Finding the deployment '${name}'`);
+    }
+}
+/**
+ * Asks the service to delete a deployment with its tracing project, without which its name could not be used again. What is asked for is
+ * left for post until the answer is there.
+ */
+async function requestRemoval(deployment, signal, { controlPlane, journal }) {
+    if (isGoing(deployment))
+        return;
+    const what = `the deployment '${deployment.name}' (${deployment.id})`;
+    journal.save('pending', `remove ${what}`);
+    try {
+        await controlPlane.deleteDeployment({ id: deployment.id, deleteTracingProject: true, signal });
+        journal.save('pending', '');
+    }
+    catch (error) {
+        const failure = requestFailure(error, `Removing ${what}`);
+        if (failure.code !== 'E_CANCELLED' && failure.code !== 'E_TIMEOUT')
+            journal.save('pending', '');
+        throw failure;
+    }
+}
+/** What reading a deployment says of it. A 404 that does not speak of it may be somebody else's, such as a proxy's. */
+async function look({ id, name }, signal, { controlPlane, effects }) {
+    try {
+        return isGoing(await controlPlane.getDeployment(id, signal)) ? 'going' : 'there';
+    }
+    catch (error) {
+        const isMissing = error instanceof RequestFailure && error.kind === 'http' && error.status === 404;
+        if (!isMissing)
+            throw requestFailure(error, `Reading the deployment '${name}' (${id})`);
+        if (error.detail?.toLowerCase().includes(id.toLowerCase()) === true)
+            return 'gone';
+        const listed = (await findByName(name, signal, { controlPlane, effects })).find((deployment) => deployment.id === id);
+        return listed === undefined ? 'gone' : isGoing(listed) ? 'going' : 'there';
+    }
+}
+/** Waits until reading the deployment answers 404. Throws `E_TIMEOUT` when the time is over. */
+async function awaitGone(deployment, deadline, deps) {
+    const { signal } = deadline;
+    let pollMs = FIRST_POLL_MS;
+    while ((await look(deployment, signal, deps)) !== 'gone') {
+        if (deadline.remainingMs() <= pollMs)
+            throw notGone(deployment);
+        await deps.effects.sleep(pollMs, signal).catch((error) => {
+            throw abortKind(signal) === 'deadline' ? notGone(deployment) : error;
+        });
+        pollMs = Math.min(SLOWEST_POLL_MS, pollMs * 1.5);
+    }
+}
+function notGone({ id, name }) {
+    return new ActionFailure({
+        code: 'E_TIMEOUT',
+        happened: `The deployment '${name}' (${id}) is being deleted, and was not gone in time.`,
+        next: 'Raise `timeout` if the service is merely slow; otherwise look at the deployment on the control plane.',
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/own.js
+
+/**
+ * True for two addresses of one repository on a GitHub host, over https or ssh. Paths are compared without regard to case, as GitHub
+ * does; a port, which may differ between the two protocols, does not count unless both have the same protocol.
+ */
+function isSameRepository(a, b) {
+    const [first, second] = [own_partsOf(a), own_partsOf(b)];
+    if (first === undefined || second === undefined)
+        return normaliseRepoUrl(a) === normaliseRepoUrl(b);
+    if (first.protocol === second.protocol && first.port !== second.port)
+        return false;
+    return first.host === second.host && first.path === second.path;
+}
+function own_partsOf(address) {
+    const text = normaliseRepoUrl(address);
+    const scpLike = /^[\w.-]+@([A-Za-z0-9.-]+):([^/\s].*)$/.exec(text);
+    if (scpLike !== null)
+        return parts({ protocol: 'ssh:', host: scpLike[1] ?? '', port: '', path: scpLike[2] ?? '' });
+    if (!URL.canParse(text))
+        return undefined;
+    const { protocol, hostname, port, pathname } = new URL(text);
+    return parts({ protocol, host: hostname, port, path: pathname });
+}
+function parts({ protocol, host, port, path }) {
+    return { protocol, host: host.toLowerCase(), port, path: path.replace(/^\/+/, '').toLowerCase() };
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/teardown.js
+
+
+
+
+
+
+/**
+ * Removes the preview of a pull request with its tracing project, and waits until it is gone. One that is not there is `removed` as
+ * well. A step that runs because the pull request was closed leaves it alone when the pull request is open again (`skipped`).
+ */
+async function teardown(inputs, deps) {
+    const { journal, log } = deps;
+    const { target, preview, dryRun } = inputs;
+    journal.set('deployment-name', target.name);
+    if (preview.closing && (await readPullRequest(preview, deps)).state === 'open') {
+        const reason = `The pull request ${preview.pullRequest} is open again: its preview stays.`;
+        log.notice(reason);
+        journal.note(reason);
+        return 'skipped';
+    }
+    if (dryRun)
+        return await teardown_plan(inputs, deps);
+    const count = await removeAll(inputs, deps);
+    if (count === 0)
+        log.info(`There is no deployment named '${target.name}'.`);
+    return 'removed';
+}
+/** Removes every deployment of the preview's name; returns how many there were. Throws an `ActionFailure`. */
+async function removeAll({ target, preview, timeoutMs }, deps) {
+    const { effects, log, signal } = deps;
+    const deadline = startDeadline({ timeoutMs, parent: signal, effects });
+    try {
+        const found = await findByName(target.name, deadline.signal, deps);
+        for (const deployment of found) {
+            teardown_record(deployment, deps);
+            refuseForeign(deployment, preview);
+        }
+        for (const deployment of found) {
+            await requestRemoval(deployment, deadline.signal, deps);
+            log.info(`Removing the deployment '${deployment.name}' (${deployment.id}) with its tracing project.`);
+        }
+        for (const deployment of found)
+            await awaitGone(deployment, deadline, deps);
+        return found.length;
+    }
+    finally {
+        deadline.stop();
+    }
+}
+async function teardown_plan({ target, preview, timeoutMs }, deps) {
+    const { effects, journal, log, signal } = deps;
+    const deadline = startDeadline({ timeoutMs, parent: signal, effects });
+    try {
+        const found = await findByName(target.name, deadline.signal, deps);
+        for (const deployment of found) {
+            teardown_record(deployment, deps);
+            refuseForeign(deployment, preview);
+        }
+        if (found.length > 0)
+            journal.setPlan(found.map(({ name, id }) => ({ field: 'deployment', live: `${name} (${id})`, wanted: '(none)' })));
+        if (found.length === 0)
+            log.info(`There is no deployment named '${target.name}' to remove.`);
+        else
+            log.group('Plan: remove the deployment', found.map(({ name, id }) => `${name} (${id}), with its tracing project`));
+        log.info('dry-run: nothing was changed.');
+        return 'planned';
+    }
+    finally {
+        deadline.stop();
+    }
+}
+function teardown_record(deployment, { journal }) {
+    journal.set('deployment-id', deployment.id);
+    journal.set('deployment-url', deploymentAddress(deployment));
+    journal.save('deploymentId', deployment.id);
+}
+/** Another repository may use the same names in this workspace. */
+function refuseForeign({ id, name, source_config: { repo_url: repoUrl } }, { repositories }) {
+    if (repoUrl === null || repositories.some((own) => isSameRepository(own, repoUrl)))
+        return;
+    throw new ActionFailure({
+        code: 'E_CONFLICT',
+        happened: `The deployment '${name}' (${id}) was built from ${repoUrl}, which is neither this repository nor the head of the pull request.`,
+        tried: 'Nothing was removed.',
+        next: 'Choose a deployment-name that no other repository of this workspace uses; if this one is yours, set repo-url to its address.',
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/preview.js
+
+
+
+
+
+
+
+
+/** How often a preview is begun again because somebody removed it meanwhile. */
+const ATTEMPTS = 3;
+/** How long a name that is taken by nothing that can be seen may take to become free. */
+const PATIENCE_MS = 30_000;
+const RETRY_MS = 2000;
+const REMOVAL_MS = 600_000;
+const preview_LOOK_MS = 60_000;
+/** GitHub may be a moment behind its own events. */
+const HEAD_RETRY_MS = 5000;
+/**
+ * Deploys the head of a pull request to its own deployment, as long as the pull request is open. It is asked for right before the
+ * deploy and right after it: one that is closed while its deploy runs leaves nothing behind, and one that is opened again while its
+ * preview is being removed gets it back. Returns how it went well; throws an `ActionFailure` otherwise.
+ */
+async function preview(inputs, deps) {
+    const { journal } = deps;
+    journal.set('deployment-name', inputs.target.name);
+    const before = await readPullRequest(inputs.preview, deps);
+    if (before.state === 'closed')
+        return await removeClosed(inputs, deps);
+    if (inputs.dryRun)
+        return await deploy(inputs, deps);
+    if (await isOutdated(inputs, before.headSha, deps)) {
+        return skip(`The head of the pull request ${inputs.preview.pullRequest} is another commit by now: its own step deploys it.`, deps);
+    }
+    for (let attempt = 1;; attempt++) {
+        const { status, failure } = await tryDeploy(inputs, deps);
+        if (failure?.code === 'E_CANCELLED')
+            throw failure;
+        if ((await readPullRequest(inputs.preview, deps)).state === 'closed')
+            return await removeClosed(inputs, deps, failure);
+        const removed = failure !== undefined && OWN_FAULTS.has(failure.code) ? false : await wasRemoved(inputs, deps);
+        if (!removed || attempt === ATTEMPTS) {
+            if (failure !== undefined)
+                throw failure;
+            if (removed)
+                throw removedAgain(inputs);
+            return status;
+        }
+        deps.log.info(`The deployment '${inputs.target.name}' was removed meanwhile, and the pull request is open: deploying it again.`);
+        for (const key of ['revisionId', 'ended', 'interrupt', 'pending'])
+            journal.save(key, '');
+    }
+}
+/** Deploys once the name is free: a preview that was just removed may still be on its way out. */
+async function tryDeploy(inputs, deps) {
+    const { effects, log, signal } = deps;
+    const deadline = startDeadline({ timeoutMs: inputs.timeoutMs, parent: signal, effects });
+    let takenSince;
+    try {
+        for (;;) {
+            try {
+                if (await awaitRemovals(inputs, deadline, deps))
+                    takenSince = undefined;
+                return { status: await deploy(inputs, deps) };
+            }
+            catch (error) {
+                const now = effects.now();
+                takenSince ??= now;
+                if (!isNameTaken(error) || now - takenSince >= PATIENCE_MS || deadline.remainingMs() <= RETRY_MS)
+                    throw error;
+                log.info(`The name '${inputs.target.name}' is taken: looking again in 2 s.`);
+                await effects.sleep(RETRY_MS, deadline.signal);
+            }
+        }
+    }
+    catch (error) {
+        if (!(error instanceof ActionFailure) && signal.aborted)
+            return { failure: new ActionFailure({ code: 'E_CANCELLED', happened: 'The step was cancelled.', cause: error }) };
+        return { failure: requestFailure(error, 'The preview') };
+    }
+    finally {
+        deadline.stop();
+    }
+}
+/** Waits for the end of deletions that are under way; returns whether there were any. */
+async function awaitRemovals({ target }, deadline, deps) {
+    const going = (await findByName(target.name, deadline.signal, deps)).filter(isGoing);
+    for (const deployment of going) {
+        deps.log.info(`The deployment '${deployment.name}' (${deployment.id}) is being deleted: waiting until it is gone.`);
+        await awaitGone(deployment, deadline, deps);
+    }
+    return going.length > 0;
+}
+/** True for the service's own conflict: a name that is taken, or a deployment that is being deleted. */
+function isNameTaken(error) {
+    if (!(error instanceof ActionFailure) || error.code !== 'E_CONFLICT')
+        return false;
+    return error.cause instanceof RequestFailure && error.cause.status === 409;
+}
+/** What a deployment that is removed under a step's hands cannot cause, or what leaves no time to begin again. */
+const OWN_FAULTS = new Set(['E_AUTH', 'E_INPUT', 'E_VALIDATION', 'E_BUILD_FAILED', 'E_TIMEOUT']);
+/** True when the deployment that this step worked on is gone, or on its way out. */
+async function wasRemoved({ target }, deps) {
+    const id = deps.journal.output('deployment-id');
+    if (id === undefined)
+        return false;
+    const deadline = startDeadline({ timeoutMs: preview_LOOK_MS, parent: deps.signal, effects: deps.effects });
+    try {
+        return (await look({ id, name: target.name }, deadline.signal, deps)) !== 'there';
+    }
+    catch (error) {
+        if (deps.signal.aborted)
+            throw error;
+        // The deploy itself is known to have ended as it did.
+        deps.journal.note(`Whether the preview is still there could not be read: ${error instanceof Error ? error.message : String(error)}`);
+        return false;
+    }
+    finally {
+        deadline.stop();
+    }
+}
+/** The pull request is closed: whatever is there goes, whoever made it. */
+async function removeClosed(inputs, deps, failure) {
+    const { pullRequest } = inputs.preview;
+    const { journal, log } = deps;
+    if (inputs.dryRun)
+        return skip(`The pull request ${pullRequest} is closed: nothing would be deployed.`, deps);
+    const made = journal.output('revision-id') !== undefined;
+    // Its answer is missing: it may be created late, after everybody has looked for it.
+    const unanswered = !made && failure?.cause instanceof RequestFailure && failure.cause.ambiguous && failure.cause.method !== 'GET';
+    const sentence = made || unanswered
+        ? `The pull request ${pullRequest} was closed while its preview was deployed: removing it.`
+        : `The pull request ${pullRequest} is closed: nothing is deployed.`;
+    log.info(sentence);
+    journal.note(sentence);
+    if (failure !== undefined)
+        journal.note(`The deploy had ended before with ${failure.code}: ${failure.message}`);
+    // What was to be interrupted goes with its deployment.
+    journal.save('ended', 'true');
+    journal.save('interrupt', '');
+    const removal = { ...inputs, timeoutMs: Math.min(inputs.timeoutMs, REMOVAL_MS) };
+    const count = unanswered ? await removeLate(removal, deps) : await removeAll(removal, deps);
+    if (count > 0 || made)
+        return 'removed';
+    if (unanswered) {
+        const aftermath = `The pull request ${pullRequest} is closed, and '${inputs.target.name}' was looked for in vain, ` +
+            `for ${PATIENCE_MS / 1000} s. A sweep finds it if it appears later.`;
+        throw failure.with({ aftermath });
+    }
+    log.notice(sentence);
+    return 'skipped';
+}
+/** Removes what an unanswered request may have created; it is looked for until it appears, or the patience is over. */
+async function removeLate(removal, deps) {
+    const until = deps.effects.now() + PATIENCE_MS;
+    for (;;) {
+        const count = await removeAll(removal, deps);
+        if (count > 0 || deps.effects.now() >= until)
+            return count;
+        await deps.effects.sleep(RETRY_MS, deps.signal);
+    }
+}
+/** An image belongs to one commit: once the head has moved on, it would replace a newer one. A branch is always its head. */
+async function isOutdated({ source, preview: wish }, headSha, deps) {
+    if (source.kind !== 'external_docker' || wish.headSha === undefined || headSha === undefined)
+        return false;
+    if (headSha === wish.headSha)
+        return false;
+    await deps.effects.sleep(HEAD_RETRY_MS, deps.signal);
+    const { headSha: now } = await readPullRequest(wish, deps);
+    return now !== undefined && now !== wish.headSha;
+}
+function skip(reason, { journal, log }) {
+    log.notice(reason);
+    journal.note(reason);
+    return 'skipped';
+}
+function removedAgain({ target, preview: { pullRequest } }) {
+    return new ActionFailure({
+        code: 'E_NOT_FOUND',
+        happened: `The deployment '${target.name}' was removed ${ATTEMPTS} times while this step deployed it, ` +
+            `although the pull request ${pullRequest} is open.`,
+        next: 'Find out which other workflow removes it.',
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/judge.js
+
+
+/**
+ * Whether a preview of this repository has to go, as things are right now. Its age is that of its last revision: one that is pushed to
+ * stays. What cannot be told keeps it. Throws an `ActionFailure` when GitHub or the control plane does not answer.
+ */
+async function judge_judge({ candidate: { deployment, name, pullRequest }, ttlMs, github, deadline: { signal }, deps: { controlPlane, effects }, }) {
+    const found = await github.getPullRequest(pullRequest, signal).catch((error) => {
+        throw requestFailure(error, 'The sweep');
+    });
+    if (found === null)
+        return { verdict: 'unproven', why: `this repository has no pull request ${pullRequest}` };
+    if (found.state === 'closed')
+        return { verdict: 'to remove', why: 'the pull request is closed' };
+    const lastAt = await lastRevisionAt();
+    if (lastAt === undefined)
+        return { verdict: 'kept', why: 'the pull request is open, and the age of the last revision is not known' };
+    const age = effects.now() - lastAt;
+    if (age <= ttlMs)
+        return { verdict: 'kept', why: `the pull request is open, and the last revision is ${formatAge(age)} old` };
+    return { verdict: 'to remove', why: `the last revision is ${formatAge(age)} old, and preview-ttl is ${formatAge(ttlMs)}` };
+    async function lastRevisionAt() {
+        try {
+            const [last] = await controlPlane.listRevisions({ deploymentId: deployment.id, max: 1, signal });
+            const at = Date.parse(last?.created_at ?? deployment.created_at ?? '');
+            return Number.isNaN(at) ? undefined : at;
+        }
+        catch (error) {
+            throw requestFailure(error, `Reading the last revision of '${name}'`);
+        }
+    }
+}
+function formatAge(milliseconds) {
+    const days = milliseconds / 86_400_000;
+    return days < 2 ? formatDuration(Math.max(0, milliseconds)) : `${Math.floor(days)} days`;
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/proof.js
+
+
+
+/** Records that are looked through, the newest first. */
+const proof_RECORDS_MAX = 1000;
+/** The same of records whose statuses are looked at. */
+const proof_STATUSES_MAX = 20;
+/**
+ * A deployment is this repository's when it was built from it, or when a deployment record of this repository, made by this action,
+ * names it on this control plane. One that was built from an image, or from another repository such as a fork, has to be named by its id
+ * or by that of its revision: another repository may use the same name, and have a pull request of the same number. The records are
+ * read once, and only when they are needed.
+ */
+function findOwner({ inputs, github, signal }) {
+    const { controlPlaneUrl, sweep } = inputs;
+    let records;
+    return async (deployment) => {
+        const { id, name, source_config } = deployment;
+        const { repo_url: repoUrl } = source_config;
+        if (repoUrl !== null && isSameRepository(repoUrl, sweep.repoUrl))
+            return undefined;
+        try {
+            records ??= github.listDeployments({ task: TASK, max: proof_RECORDS_MAX }, signal);
+            const naming = (await records)
+                .map((record) => ({ recordId: record.id, made: proof_readPayload(record.payload) }))
+                .filter(({ made }) => made?.deployment === name && made['control-plane'] === controlPlaneUrl)
+                .filter(({ made }) => made?.['deployment-id'] === undefined || made['deployment-id'] === id);
+            if (naming.some(({ made }) => made?.['deployment-id'] === id))
+                return undefined;
+            for (const { recordId } of naming.slice(0, proof_STATUSES_MAX)) {
+                const statuses = await github.listDeploymentStatuses(recordId, signal);
+                if (statuses.some(({ description }) => namesRevision(description, deployment)))
+                    return undefined;
+            }
+            return `it was built from ${repoUrl ?? 'an image'}, and no deployment record of this repository names it or its revision by the id`;
+        }
+        catch (error) {
+            throw requestFailure(error, 'The sweep');
+        }
+    };
+}
+function namesRevision(description, { active_revision_id: active, latest_revision_id: latest }) {
+    return [active, latest].some((id) => id !== null && description.includes(id));
+}
+
+;// CONCATENATED MODULE: ./build/action/preview/sweep.js
+
+
+
+
+
+
+
+
+/**
+ * Removes the previews of this repository whose pull request is closed, or whose last revision is older than `preview-ttl`. Everything
+ * is read and judged before anything is removed; what cannot be proved to be this repository's is left alone. Returns `removed`,
+ * `unchanged` (nothing had to go) or `planned`; throws an `ActionFailure`, also when some could not be removed.
+ */
+async function sweep(inputs, deps) {
+    const { effects, journal, log, signal } = deps;
+    const { baseName, ttlMs } = inputs.sweep;
+    const github = githubOf(deps);
+    const deadline = startDeadline({ timeoutMs: inputs.timeoutMs, parent: signal, effects });
+    let swept = [];
+    const tell = () => journal.setSweep(swept.map(({ name, pullRequest, verdict, why }) => ({ name, pullRequest, verdict, why })));
+    try {
+        const candidates = await findCandidates(inputs, deadline, deps);
+        log.info(`Found ${candidates.length} deployments named like the previews of '${baseName}'.`);
+        const owner = findOwner({ inputs, github, signal: deadline.signal });
+        swept = await judgeAll({ candidates, owner, ttlMs, github, deadline, deps });
+        tell();
+        log.group('Previews', swept.map(lineOf));
+        if (inputs.dryRun) {
+            log.info('dry-run: nothing was changed.');
+            return 'planned';
+        }
+        for (const one of swept.filter(({ verdict }) => verdict === 'to remove')) {
+            await attempt(one, async () => await begin({ one, ttlMs, github, deadline, deps }));
+            tell();
+        }
+        for (const one of swept.filter(({ going }) => going)) {
+            await attempt(one, async () => {
+                await awaitGone(one.deployment, deadline, deps);
+                one.verdict = 'removed';
+                log.info(`Removed '${one.name}': ${one.why}.`);
+            });
+            tell();
+        }
+    }
+    finally {
+        tell();
+        deadline.stop();
+    }
+    const failed = swept.filter(({ verdict }) => verdict === 'failed');
+    if (failed.length > 0)
+        throw notAllRemoved(failed, swept);
+    return swept.some(({ verdict }) => verdict === 'removed') ? 'removed' : 'unchanged';
+    /** One that cannot be removed does not keep the others; a cancellation does. */
+    async function attempt(one, work) {
+        try {
+            await work();
+        }
+        catch (error) {
+            if (signal.aborted)
+                throw error;
+            const failure = requestFailure(error, `Removing '${one.name}'`);
+            Object.assign(one, { verdict: 'failed', why: failure.message, going: false, failure });
+            log.warning(`'${one.name}' could not be removed: ${failure.message}`);
+        }
+    }
+}
+function githubOf({ github }) {
+    if (github !== undefined)
+        return github;
+    throw new ActionFailure({
+        code: 'E_INPUT',
+        happened: 'mode is sweep, and there is no github-token: the state of the pull requests cannot be read.',
+        tried: 'Nothing was removed.',
+        next: 'Leave github-token at its default, and give the job the permission `pull-requests: read`.',
+    });
+}
+async function findCandidates({ sweep: { baseName } }, { signal }, { controlPlane }) {
+    let listed;
+    try {
+        listed = await controlPlane.listDeployments({ nameContains: commonPart(baseName), signal });
+    }
+    catch (error) {
+        throw requestFailure(error, 'Listing the previews');
+    }
+    // Pages shift when somebody creates a deployment meanwhile: the same one may be listed twice.
+    const unique = [...new Map(listed.map((deployment) => [deployment.id, deployment])).values()];
+    return unique
+        .flatMap((deployment) => {
+        const pullRequest = pullRequestOf(deployment.name, baseName);
+        return pullRequest === undefined ? [] : [{ deployment, name: deployment.name, pullRequest }];
+    })
+        .toSorted((a, b) => a.pullRequest - b.pullRequest);
+}
+async function judgeAll({ candidates, owner, ...rest }) {
+    const swept = [];
+    try {
+        for (const candidate of candidates) {
+            const doubt = await owner(candidate.deployment);
+            const judgement = doubt === undefined ? await judge_judge({ candidate, ...rest }) : { verdict: 'unproven', why: doubt };
+            swept.push({ ...candidate, ...judgement, going: false });
+        }
+    }
+    catch (error) {
+        if (!(error instanceof ActionFailure))
+            throw error;
+        const { code, message, tried, next, cause } = error;
+        const happened = `${message}\nNothing was removed.`;
+        throw new ActionFailure({ code, happened, next, cause, ...(tried === undefined ? {} : { tried }) });
+    }
+    return swept;
+}
+/** Asks for the deletion, after one more look: a pull request may have been opened again since it was judged. */
+async function begin({ one, deps, ...rest }) {
+    Object.assign(one, await judge_judge({ candidate: one, deps, ...rest }));
+    if (one.verdict !== 'to remove') {
+        deps.log.info(`Keeping '${one.name}' after all: ${one.why}.`);
+        return;
+    }
+    const { signal } = rest.deadline;
+    await requestRemoval(one.deployment, signal, deps);
+    one.going = true;
+}
+function lineOf({ name, verdict, why }) {
+    return `${name}: ${verdict === 'unproven' ? 'left alone' : verdict}: ${why}`;
+}
+function notAllRemoved(failed, swept) {
+    const [first] = failed;
+    const { code = 'E_UNAVAILABLE', next } = first?.failure ?? {};
+    return new ActionFailure({
+        code,
+        happened: `${failed.length} of ${swept.length} previews should be gone and could not be removed:\n` +
+            failed.map(({ name, why }) => `- ${name}: ${why}`).join('\n'),
+        tried: `The others were dealt with: ${countSwept(swept)}.`,
+        ...(next === undefined ? {} : { next }),
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/promote/judge.js
+
+
+
+/** The source that is promoted. Throws `E_CONFLICT` unless it is exactly what was proven, and what the tag or the image names. */
+function promote_judge_judge(evidence) {
+    const { deployment, revision } = evidence;
+    if (revision.status !== 'DEPLOYED') {
+        throw judge_refused({
+            happened: `The live revision of '${deployment.name}', ${revision.id}, is ${revision.status}, not DEPLOYED.`,
+            next: `Deploy '${deployment.name}' first, and see its smoke test pass.`,
+        });
+    }
+    const source = deployment.source === 'external_docker' ? imageOf(evidence) : gitOf(evidence);
+    if (evidence.proof === null)
+        throw unproven(evidence);
+    if (source.kind === 'external_docker')
+        agreeOnImage(evidence, evidence.proof);
+    return source;
+}
+function gitOf({ wish, deployment, revision, tagCommit, repoUrl }) {
+    const { repo_commit_sha: commit, graph_config_path: configPath } = revision.source_revision_config;
+    const { repo_url: provenUrl } = deployment.source_config;
+    const { tag } = wish;
+    if (tag === undefined) {
+        throw judge_refused({
+            happened: `'${deployment.name}' is built from git, and image-uri names an image.`,
+            next: 'Take image-uri out, and give the tag of the release.',
+        });
+    }
+    if (provenUrl === null || repoUrl === undefined || !sameRepoUrl(provenUrl, repoUrl)) {
+        throw judge_refused({
+            happened: `'${deployment.name}' is built from ${provenUrl ?? 'a repository that the control plane does not tell'}, ` +
+                `and this workflow runs in ${repoUrl ?? 'none'}: its tags say nothing about that one.`,
+            next: 'Promote from a workflow of the repository that is deployed.',
+        });
+    }
+    if (tagCommit === null || tagCommit === undefined) {
+        throw judge_refused({
+            happened: `The repository has no tag ${tag} that names a commit, as far as github-token may see.`,
+            next: 'Push the tag, give the job the permission contents: read, and run the step again.',
+        });
+    }
+    if (commit === null || configPath === null) {
+        throw judge_refused({
+            happened: `The control plane does not tell the ${commit === null ? 'commit' : 'graph configuration'} of the revision ${revision.id}.`,
+            next: 'Nothing can be proven without it: deploy the tag with mode: deploy.',
+        });
+    }
+    if (commit.toLowerCase() !== tagCommit.toLowerCase()) {
+        throw judge_refused({
+            happened: `'${deployment.name}' serves another commit than the tag names:\n` +
+                `- live: ${commit} (revision ${revision.id})\n- wanted: ${tagCommit} (${tag})`,
+            next: `Deploy the commit of the tag to '${deployment.name}' and see it pass, or move the release to the commit that was proven.`,
+        });
+    }
+    return {
+        kind: 'git_host',
+        repoUrl: provenUrl,
+        repoRef: tag,
+        configPath,
+        commit: tagCommit,
+        eventCommit: tagCommit,
+        pinned: true,
+    };
+}
+function imageOf({ wish, deployment, revision }) {
+    const { image_uri: imageUri } = revision.source_revision_config;
+    const digest = imageUri === null ? undefined : digestOf(imageUri);
+    if (imageUri === null || digest === undefined) {
+        throw judge_refused({
+            happened: `The revision ${revision.id} of '${deployment.name}' runs ${imageUri ?? 'an image that the control plane does not tell'}, ` +
+                'which names no digest: another image may have its name by now.',
+            next: `Deploy the image to '${deployment.name}' by its digest: name@sha256:….`,
+        });
+    }
+    const wanted = wish.imageUri === undefined ? digest : digestOf(wish.imageUri);
+    if (wanted !== digest) {
+        throw judge_refused({
+            happened: `'${deployment.name}' serves another image than image-uri names:\n` +
+                `- live: ${digest} (revision ${revision.id})\n- wanted: ${wanted ?? 'none'}`,
+            next: `Deploy that image to '${deployment.name}' and see it pass, or promote the one that serves there.`,
+        });
+    }
+    // The same image may be known under another name to the target's registry.
+    return { kind: 'external_docker', imageUri: wish.imageUri ?? imageUri };
+}
+/** An image that only the tag of the repository names has to have been deployed by a workflow of that commit. */
+function agreeOnImage({ wish, deployment, revision, tagCommit }, proof) {
+    if (wish.imageUri !== undefined)
+        return;
+    if (tagCommit === null || tagCommit === undefined) {
+        throw judge_refused({
+            happened: `The repository has no tag ${wish.tag ?? ''} that names a commit, as far as github-token may see.`,
+            next: 'Push the tag and give the job the permission contents: read, or give image-uri.',
+        });
+    }
+    if (proof.sha.toLowerCase() === tagCommit.toLowerCase())
+        return;
+    throw judge_refused({
+        happened: `The image that '${deployment.name}' serves was deployed by a workflow of another commit than the tag names:\n` +
+            `- live: ${proof.sha} (revision ${revision.id}, environment ${proof.environment})\n- wanted: ${tagCommit} (${wish.tag ?? ''})`,
+        next: `Deploy the image of the tag to '${deployment.name}' and see it pass, or name the image by its digest in image-uri.`,
+    });
+}
+function unproven({ deployment, revision }) {
+    return judge_refused({
+        happened: `There is no record that the revision ${revision.id} of '${deployment.name}' has passed its smoke test: ` +
+            "GitHub's deployments of this repository have none for this control plane, or a later one says that it has failed it.",
+        next: `Deploy '${deployment.name}' with environment and smoke-test-input set (and the permission deployments: write): ` +
+            'the step that passes leaves the record.',
+    });
+}
+function judge_refused({ happened, next }) {
+    return new ActionFailure({ code: 'E_CONFLICT', happened, tried: 'Nothing was changed.', next });
+}
+
+;// CONCATENATED MODULE: ./build/action/promote/promote.js
+
+
+
+
+
+
+
+
+
+/** Deploys exactly what another deployment has proven (see `judge`). Returns and throws as `deploy`. */
+async function promote(inputs, deps) {
+    const { log, journal } = deps;
+    const evidence = await gather(inputs, deps);
+    const { deployment, revision, proof } = evidence;
+    const source = promote_judge_judge(evidence);
+    const what = source.kind === 'git_host' ? `${source.repoRef} at ${source.commit ?? ''}` : source.imageUri;
+    const sentence = `Promoting ${what}: the revision ${revision.id} of '${deployment.name}' serves it, ` +
+        `and passed its smoke test${proof === null ? '' : ` at ${new Date(proof.at).toISOString()} in ${proof.environment}`}.`;
+    log.info(sentence);
+    journal.note(sentence);
+    const integrationId = inputs.integrationId ?? deployment.source_config.integration_id ?? undefined;
+    const { smokeTest } = inputs;
+    return await deploy({
+        ...inputs,
+        source,
+        ...(source.kind === 'git_host' ? { buildOnPush: false, ...(integrationId === undefined ? {} : { integrationId }) } : {}),
+        ...(smokeTest === undefined || source.kind !== 'git_host'
+            ? {}
+            : { smokeTest: { ...smokeTest, configPath: source.configPath } }),
+    }, deps);
+}
+async function gather(inputs, deps) {
+    const { github, effects, signal, log } = deps;
+    const { promote: wish } = inputs;
+    const deadline = startDeadline({ timeoutMs: inputs.timeoutMs, parent: signal, effects });
+    try {
+        const deployment = await findProven(inputs, deadline.signal, deps);
+        log.info(`Promoting from '${deployment.name}' (${deployment.id}).`);
+        if (github === undefined)
+            throw withoutGithub();
+        const revisionId = servingRevisionId(deployment);
+        if (revisionId === null) {
+            throw new ActionFailure({
+                code: 'E_CONFLICT',
+                happened: `The deployment '${deployment.name}' has no revision that serves: there is nothing to promote.`,
+                tried: 'Nothing was changed.',
+                next: `Deploy '${deployment.name}' first, and see its smoke test pass.`,
+            });
+        }
+        const revision = await deps.controlPlane
+            .getRevision({ deploymentId: deployment.id, revisionId, signal: deadline.signal })
+            .catch((error) => {
+            throw requestFailure(error, `Reading the revision ${revisionId}`);
+        });
+        // Not that of the event: a pull request may come from another repository, whose tags and records are not asked for.
+        const { serverUrl, repository } = deps.context;
+        const repoUrl = repository === '' ? undefined : `${serverUrl}/${repository}`;
+        const { tag } = wish;
+        const tagCommit = tag === undefined ? undefined : await ask(() => github.commitOfTag(tag, deadline.signal));
+        const { controlPlaneUrl } = inputs;
+        const names = { deploymentName: deployment.name, deploymentId: deployment.id, revisionId, controlPlaneUrl };
+        const proof = await ask(() => findProof(github, names, deadline.signal));
+        return { wish, deployment, revision, tagCommit, proof, repoUrl };
+    }
+    finally {
+        deadline.stop();
+    }
+}
+/** The deployment that was proven. It has to exist, and to be another one than the target. */
+async function findProven({ promote: { from }, target }, signal, deps) {
+    const found = await findDeployment({ inputs: { target: from }, signal, deps });
+    if (found === null) {
+        throw new ActionFailure({
+            code: 'E_NOT_FOUND',
+            happened: `There is no deployment named '${'name' in from ? from.name : from.id}' to promote from.`,
+            tried: 'Nothing was changed.',
+            next: 'Check promote-from and workspace-id: it is the name or the id of the deployment that was proven.',
+        });
+    }
+    if ('name' in target ? found.name !== target.name : found.id !== target.id)
+        return found;
+    throw new ActionFailure({
+        code: 'E_INPUT',
+        happened: `promote-from names '${found.name}' (${found.id}), which is the deployment that is to be changed.`,
+        tried: 'Nothing was changed.',
+        next: 'Name the deployment that was proven in promote-from.',
+    });
+}
+function withoutGithub() {
+    return new ActionFailure({
+        code: 'E_INPUT',
+        happened: 'github-token is empty, or GITHUB_REPOSITORY is: the proof of a smoke test is a record of GitHub, and cannot be read.',
+        tried: 'Nothing was changed.',
+        next: 'Give github-token, and the job the permissions contents: read and deployments: read.',
+    });
+}
+async function ask(run) {
+    try {
+        return await run();
+    }
+    catch (error) {
+        if (!(error instanceof GithubFailure))
+            throw error;
+        const { code, message, tried, next } = requestFailure(error, 'Looking for the proof');
+        throw new ActionFailure({ code, happened: message, tried: `${tried ?? ''} Nothing was changed.`.trim(), next, cause: error });
+    }
+}
+
 ;// CONCATENATED MODULE: ./build/action/main.js
+
+
+
+
+
 
 
 
@@ -58143,25 +66591,47 @@ function failureOf(error, signal) {
 const ON_CANCEL_INTERRUPT_MS = 2000;
 /** The whole step, from checked inputs to its outcome. Never throws. */
 async function run(inputs, deps) {
+    const reporter = createReporter(inputs, deps);
     try {
         for (const warning of inputs.warnings)
             deps.log.warning(warning);
-        return { status: await work(inputs, deps) };
+        await reporter.begin();
+        const outcome = { status: await work(inputs, reporter, deps) };
+        await reporter.end(outcome);
+        return outcome;
     }
     catch (error) {
         const failure = main_failureOf(error, deps.signal);
-        if (failure.code === 'E_CANCELLED' && wantsDeploy(inputs))
-            await main_onCancel(inputs, deps);
+        const cancelled = failure.code === 'E_CANCELLED' && wantsDeploy(inputs);
+        // At the same time: a cancelled step has little of it.
+        await Promise.all([reporter.end({ failure }), ...(cancelled ? [main_onCancel(inputs, deps)] : [])]);
         return { failure };
     }
 }
 /** An export after a deploy changes nothing of how the deploy went: the status stays. */
-async function work(inputs, deps) {
-    const status = wantsDeploy(inputs) ? await deploy(inputs, deps) : undefined;
-    if (inputs.export === undefined)
-        return status ?? 'failed';
-    const exported = await exportTraces({ wish: inputs.export, policy: inputs, deps });
-    return status ?? exported;
+async function work(inputs, reporter, deps) {
+    const status = inputs.mode === 'export' ? 'exported' : await workOfMode(inputs, deps);
+    const wish = wantedExport(inputs);
+    if (wish === undefined || status === 'removed' || status === 'skipped')
+        return status;
+    if (inputs.mode !== 'export')
+        await reporter.deployed(status);
+    const exported = await exportTraces({ wish, policy: inputs, deps });
+    return inputs.mode === 'export' ? exported : status;
+}
+async function workOfMode(inputs, deps) {
+    switch (inputs.mode) {
+        case 'deploy':
+            return await deploy(inputs, deps);
+        case 'promote':
+            return await promote(inputs, deps);
+        case 'preview':
+            return await preview(inputs, deps);
+        case 'teardown':
+            return await teardown(inputs, deps);
+        case 'sweep':
+            return await sweep(inputs, deps);
+    }
 }
 function main_failureOf(error, signal) {
     const foreign = !(error instanceof ActionFailure) && !(error instanceof RequestFailure);
@@ -58256,6 +66726,32 @@ async function runPost({ getState, connect, log, }) {
     }
 }
 
+;// CONCATENATED MODULE: ./build/action/preview/fork.js
+
+
+
+const senderSchema = object({ sender: object({ login: schemas_string() }) });
+/** The repository of the head is null once a fork has been deleted. */
+const deletedForkSchema = object({ pull_request: object({ head: object({ repo: schemas_null() }) }) });
+const DEPENDABOT = 'dependabot[bot]';
+/**
+ * Why this step has nothing to do, as a sentence: GitHub gives no secrets to pull requests from forks and of Dependabot, so that there
+ * is no key to deploy their previews with, and nothing that could have been deployed before. Undefined for every other step: workflows
+ * of `pull_request_target` get the secrets also for forks, so that a key which is missing there was forgotten.
+ */
+function reasonToSkip(raw, context) {
+    const isPreview = raw.mode === 'preview' || raw.mode === 'teardown';
+    if (!isPreview || raw['api-key'] !== '' || !isPullRequestEvent(context))
+        return undefined;
+    const sender = senderSchema.safeParse(context.payload);
+    const byDependabot = sender.success && sender.data.sender.login === DEPENDABOT;
+    const fromFork = context.eventName === 'pull_request' && (isFromFork(context) || deletedForkSchema.safeParse(context.payload).success);
+    if (!fromFork && !byDependabot)
+        return undefined;
+    const from = byDependabot ? 'is of Dependabot' : 'comes from a fork';
+    return `There is no preview: the pull request ${from}, and GitHub gives it no secrets, so that api-key is empty.`;
+}
+
 ;// CONCATENATED MODULE: ./build/action/report/annotations.js
 
 /** The runner cuts a message at this length, in UTF-16 units. */
@@ -58296,6 +66792,7 @@ function createLog({ write, redactor, token }) {
             else
                 write(line);
         },
+        notice: (text) => write(annotation('notice', { title: 'Deploy Agent Server', message: safe(text) })),
         warning: (text) => write(annotation('warning', { title: 'Deploy Agent Server', message: safe(text) })),
         error: ({ title, message }) => write(annotation('error', { title: safe(title), message: lines(message).join('\n') })),
         group: (title, content) => {
@@ -58307,6 +66804,9 @@ function createLog({ write, redactor, token }) {
 }
 
 ;// CONCATENATED MODULE: ./build/action/index.js
+
+
+
 
 
 
@@ -58412,11 +66912,20 @@ function main() {
             return { failure: unwritableOutput(problem) };
         // What later steps see if the process is killed; the end says otherwise.
         journal.set('status', 'failed');
+        const skipped = reasonToSkip(raw, github);
+        if (skipped !== undefined) {
+            action_log.notice(skipped);
+            journal.note(skipped);
+            return { status: 'skipped' };
+        }
         inputs = parseStepInputs(raw, github, realEffects.now());
         const { waitedForRateLimitMs, rateLimitsWaitedFor, ...clients } = connect({ inputs, effects: realEffects, log: action_log, redact: redactor.redact });
         waited = waitedForRateLimitMs;
         waitedFor = rateLimitsWaitedFor;
-        return await run(inputs, { ...clients, checkout, redact: redactor.redact, effects: realEffects, log: action_log, journal, signal });
+        const { redact } = redactor;
+        const shared = { context: github, effects: realEffects, log: action_log, redact };
+        const hub = connectGithub({ ...shared, token: inputs.githubToken });
+        return await run(inputs, { ...clients, ...shared, github: hub, checkout, journal, signal });
     };
     start().then(end, crash);
 }
@@ -58434,10 +66943,18 @@ function post() {
         connect: () => {
             const inputs = parseStepInputs(raw, github, realEffects.now());
             const deps = { ...connect({ inputs, effects: realEffects, log: action_log, redact: redactor.redact }), effects: realEffects };
-            return { onCancel: inputs.onCancel, apiUrl: inputs.export?.apiUrl, deps };
+            return { onCancel: inputs.onCancel, apiUrl: wantedExport(inputs)?.apiUrl, deps };
         },
         log: action_log,
-    }).then(() => exit(0), failed);
+    })
+        .finally(() => postRecord({
+        getState: io.getState,
+        github: () => connectGithub({ token: raw['github-token'] || undefined, context: github, effects: realEffects, log: action_log, redact: redactor.redact }),
+        context: github,
+        effects: realEffects,
+        log: action_log,
+    }))
+        .then(() => exit(0), failed);
 }
 /** Ends the process once what was printed is out: a socket that still hangs must not hold the step. */
 function exit(code) {

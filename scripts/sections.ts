@@ -1,16 +1,28 @@
-import { ERROR_CODES } from '../src/action/report/error-codes.ts'
+import { readFileSync } from 'node:fs'
+import { ERROR_CODES, type ErrorCode } from '../src/action/report/error-codes.ts'
 import { INPUT_NAMES, inputSpec, OUTPUTS, STATUSES, type Status } from '../src/action/registry.ts'
 import { environmentNameOf, OPTIONS, type OptionName } from '../src/platform/options.ts'
+import { inRoot } from './root.ts'
+import { readErrorExamples, renderExample } from './error-examples.ts'
 
 /** The generated parts of the README, by the name in their markers. */
 export function renderSections(): Record<string, string> {
-  return { inputs: inputs(), outputs: outputs(), statuses: statuses(), options: options(), errors: errors() }
+  const examples = Object.fromEntries(EXAMPLES.map((name) => [`example ${name}`, example(name)]))
+  return { ...examples, inputs: inputs(), outputs: outputs(), statuses: statuses(), options: options(), errors: errors() }
+}
+
+/** Workflows that the README shows: the very files, so that what is copied is what is checked. */
+const EXAMPLES = ['deploy', 'preview', 'promote', 'export'] as const
+
+function example(name: (typeof EXAMPLES)[number]): string {
+  return `\`\`\`yaml\n${readFileSync(inRoot('examples', 'workflows', `${name}.yml`), 'utf8')}\`\`\``
 }
 
 function inputs(): string {
   const rows = INPUT_NAMES.map((name) => {
-    const { description, required, default: fallback, defaultNote } = inputSpec(name)
-    const standard = fallback === '' ? (defaultNote ?? '') : `\`${fallback}\``
+    const { description, required, defaultExpression, default: fallback, defaultNote } = inputSpec(name)
+    const text = defaultExpression ?? fallback
+    const standard = text === '' ? (defaultNote ?? '') : `\`${text}\``
     return [anchored('input', name), description, required ? '**required**' : standard]
   })
   return table(['Input', 'Meaning', 'Default'], rows)
@@ -25,13 +37,18 @@ function outputs(): string {
 
 const STATUS_MEANINGS: Record<Status, string> = {
   deployed: 'The revision that this step made serves; with `wait: false`, the control plane has accepted it.',
-  unchanged: '`skip-unchanged` found that the serving revision already has this commit or image; or the schedule is there already.',
+  unchanged:
+    '`skip-unchanged` found that the serving revision already has this commit or image; or the schedule is there already; or `mode: sweep` found nothing to remove.',
+  removed: 'The preview is gone, with its tracing project; or there was none. After `mode: sweep`: what had to go is gone.',
+  skipped: 'There was nothing that this step may do: a pull request from a fork without secrets, or one that changed meanwhile.',
   planned: '`dry-run` printed what would change.',
-  exported: 'The export of `mode: export` is complete; accepted, with `export-wait: false` or a schedule. After a deploy: `deployed`.',
+  exported:
+    'The export of `mode: export` is complete; accepted, with `export-wait: false` or a schedule. After a deploy: `deployed`.',
   failed: 'The step could not do what was asked; [`error-code`](#output-error-code) says why.',
   'timed-out': 'The revision did not reach its end within [`timeout`](#input-timeout), or the export its own.',
   cancelled: 'The workflow was cancelled while the step ran.',
   superseded: 'A newer revision of the same deployment took the place of this one.',
+  'rolled-back': 'The revision or its smoke test failed, and the source that served before serves again.',
 }
 
 function statuses(): string {
@@ -55,8 +72,12 @@ function options(): string {
 
 /** A heading of its own for each code, so that `#e_build_failed` is its anchor on every site that renders Markdown. */
 function errors(): string {
-  return Object.entries(ERROR_CODES)
-    .map(([code, { title, meaning, remedy }]) => `### ${code}\n\n**${title}.** ${meaning}\n\n*What to do:* ${remedy}`)
+  const examples = readErrorExamples()
+  return (Object.keys(ERROR_CODES) as ErrorCode[])
+    .flatMap((code) => {
+      const { title, meaning, remedy } = ERROR_CODES[code]
+      return [`### ${code}`, `**${title}.** ${meaning}`, renderExample(code, examples), `*What to do:* ${remedy}`]
+    })
     .join('\n\n')
 }
 

@@ -7,7 +7,7 @@ import { inRoot } from '../root.ts'
 import { report } from './faults.ts'
 
 /** What the bundle may weigh. Raise it on purpose, in the change that needs it. */
-const BUDGET_KB = 2300
+const BUDGET_KB = 2600
 
 /** How the committed files differ from those that the build makes: one sentence a file. Bytes count; file modes do not. */
 function differences(committed: string, built: string): string[] {

@@ -1,4 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { projectFiles } from '../files.ts'
 import { inRoot } from '../root.ts'
 import { report } from './faults.ts'
 
@@ -18,24 +20,35 @@ function testCommandFaults(): string[] {
   ]
 }
 
-/** The commands of a script, once its comments and its preparation are left out. */
+/** The commands of a script, once its comments and its preparation (the optional servers among it) are left out. */
 function commandOf(script: string): string {
   return script
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.startsWith('#') && !line.startsWith('set ') && !line.startsWith('cd '))
+    .filter((line) => line !== '' && !line.startsWith('#') && !line.startsWith('set ') && !line.startsWith('cd ') && line !== '.ci/packages')
     .join('\n')
 }
 
-/** Every link inside the repository leads to a file, or to an anchor of this page. */
-function linkFaults(): string[] {
-  const headings = [...readme.matchAll(/^#+ (.+)$/gm)].map((match) => slug(match[1] ?? ''))
-  const named = [...readme.matchAll(/<a name="([^"]+)">/g)].map((match) => match[1] ?? '')
-  const anchors = new Set([...headings, ...named])
-  const targets = [...readme.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '').filter((target) => !/^\w+:/.test(target))
+/** Every link inside the repository leads to a file, and to an anchor of it where it names one. */
+function linkFaults(page: string): string[] {
+  const targets = [...readFileSync(inRoot(page), 'utf8').matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '')
   return [...new Set(targets)]
-    .filter((target) => !(target.startsWith('#') ? anchors.has(target.slice(1)) : existsSync(inRoot(target.split('#')[0] ?? ''))))
-    .map((target) => `README.md links to ${target}, which is not there`)
+    .filter((target) => !/^\w+:/.test(target) && !isThere(page, target))
+    .map((target) => `${page} links to ${target}, which is not there`)
+}
+
+function isThere(page: string, target: string): boolean {
+  const [path = '', anchor] = target.split('#')
+  const file = path === '' ? page : join(dirname(page), path)
+  if (!existsSync(inRoot(file))) return false
+  return anchor === undefined || !file.endsWith('.md') || anchorsOf(file).has(anchor)
+}
+
+function anchorsOf(page: string): Set<string> {
+  const text = readFileSync(inRoot(page), 'utf8')
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map((match) => slug(match[1] ?? ''))
+  const named = [...text.matchAll(/<a name="([^"]+)">/g)].map((match) => match[1] ?? '')
+  return new Set([...headings, ...named])
 }
 
 /** The anchor that GitHub gives a heading. */
@@ -46,4 +59,6 @@ function slug(heading: string): string {
     .replaceAll(' ', '-')
 }
 
-report([...testCommandFaults(), ...linkFaults()])
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...projectFiles('docs').filter((path) => path.endsWith('.md'))]
+
+report([...testCommandFaults(), ...PAGES.flatMap(linkFaults)])

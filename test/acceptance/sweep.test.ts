@@ -91,7 +91,7 @@ describe('a sweep', { timeout: 180_000 }, () => {
     await clear()
   })
 
-  it('removes the preview of an image that a deployment record of this repository names', async () => {
+  it('removes the preview of an image whose revision a deployment record of this repository names', async () => {
     pullRequests({ 6: 'open' })
     const event = { ...world.event(6, 'opened') }
     const inputs = {
@@ -104,10 +104,16 @@ describe('a sweep', { timeout: 180_000 }, () => {
     const opened = await world.step(event, inputs)
     expect(['deployed', 'failed']).toContain(opened.outputs['status'])
     await deployment('agent-pr-7', { image: 'registry.example.com/agent:7' })
-    pullRequests({ 6: 'closed', 7: 'closed' })
+    // Another repository's image took the name of one that this repository has had.
+    pullRequests({ 6: 'open', 8: 'open' })
+    const another = await world.step(world.event(8, 'opened'), { ...inputs, environment: 'preview-8' })
+    await world.request(`/v2/deployments/${another.outputs['deployment-id']}?delete_tracing_project=true`, { method: 'DELETE' })
+    await expect.poll(async () => await names('agent-pr-8'), { timeout: 30_000 }).toEqual([])
+    await deployment('agent-pr-8', { image: 'registry.example.com/other:8' })
+    pullRequests({ 6: 'closed', 7: 'closed', 8: 'closed' })
     const result = await sweep()
     expect(await flaws(result, { status: 'removed' })).toEqual([])
-    expect(await names()).toEqual(['agent-pr-7'])
+    expect(await names()).toEqual(['agent-pr-7', 'agent-pr-8'])
     expect(world.github.requestsOf('repos/list-deployments').length).toBeGreaterThan(0)
     await clear()
   })

@@ -35,9 +35,9 @@ const EARLIER_MAX = 20
 /** The same where all of them go. */
 const RETIRED_MAX = 100
 
-/** The page of this attempt of the workflow run; undefined outside one. */
+/** The page of this attempt of the workflow run; undefined outside one, and for a server without pages: GitHub refuses its address. */
 export function runAddress({ serverUrl, repository, runId, runAttempt }: GithubContext): string | undefined {
-  if (runId === '' || repository === '') return undefined
+  if (runId === '' || repository === '' || !/^https?:\/\//i.test(serverUrl)) return undefined
   const attempt = runAttempt === '' ? '' : `/attempts/${encodeURIComponent(runAttempt)}`
   return `${serverUrl}/${repository}/actions/runs/${encodeURIComponent(runId)}${attempt}`
 }

@@ -144,7 +144,9 @@ async function removeClosed(inputs: PreviewInputs, deps: Deps, failure?: ActionF
   const count = unanswered ? await removeLate(removal, deps) : await removeAll(removal, deps)
   if (count > 0 || made) return 'removed'
   if (unanswered) {
-    const aftermath = `The pull request ${pullRequest} is closed, and '${inputs.target.name}' was looked for in vain, for ${PATIENCE_MS / 1000} s. A sweep removes it if it appears later.`
+    const aftermath =
+      `The pull request ${pullRequest} is closed, and '${inputs.target.name}' was looked for in vain, ` +
+      `for ${PATIENCE_MS / 1000} s. A sweep finds it if it appears later.`
     throw failure.with({ aftermath })
   }
   log.notice(sentence)

@@ -272,7 +272,11 @@ describe('what a promotion records', () => {
     const context = githubContext({ sha: SHA, eventName: 'release', ref: 'refs/tags/v1' })
     const repoUrl = 'https://github.com/acme/agents'
     const source = { kind: 'git_host', repoUrl, repoRef: 'refs/tags/v1', configPath: 'langgraph.json', commit: SHA } as const
-    const promotion = { ...inputs({ source }), mode: 'promote', promote: { from: { name: 'staging' }, tag: 'refs/tags/v1' } } as const
+    const promotion = {
+      ...inputs({ source }),
+      mode: 'promote',
+      promote: { from: { name: 'staging' }, tag: 'refs/tags/v1' },
+    } as const
     expect(refsOf(promotion, context)).toEqual(['v1', SHA])
   })
 })
@@ -298,5 +302,6 @@ describe('the address of the run', () => {
     const context = githubContext({ serverUrl: 'https://github.example.com', runId: '5', runAttempt: '2' })
     expect(runAddress(context)).toBe('https://github.example.com/acme/agents/actions/runs/5/attempts/2')
     expect(runAddress(githubContext({ runId: '' }))).toBeUndefined()
+    expect(runAddress(githubContext({ serverUrl: 'file:///srv/git', runId: '5' }))).toBeUndefined()
   })
 })
