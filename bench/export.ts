@@ -1,7 +1,4 @@
-import { fork } from 'node:child_process'
 import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { cpus, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -22,6 +19,7 @@ import type { Database } from '../src/platform/database/schema.ts'
 import { createLog } from '../src/platform/log.ts'
 import { createSecretBox } from '../src/platform/secrets.ts'
 import { databaseUrlOf, startPlatform } from './platform-process.ts'
+import { startBucket } from './support/bucket.ts'
 import { type Latency, measureLatency } from './support/latency.ts'
 
 /**
@@ -54,21 +52,19 @@ const largeRows = flag === -1 ? 0 : Number(process.argv[flag + 1])
 const given = process.argv.slice(2, flag === -1 ? undefined : flag).map(Number)
 const sizes = (given.length === 0 ? [100] : given).map((thousands) => thousands * 1000)
 
-if (process.env['BENCH_BUCKET'] === '1') serveBucket()
-else await main()
+await main()
 
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-export-'))
   const server = await startEmbeddedDatabase({ directory: join(folder, 'database'), log })
-  const bucket = fork(import.meta.filename, { env: { ...process.env, BENCH_BUCKET: '1' }, execArgv: [] })
-  const port = await new Promise<number>((resolve) => void bucket.once('message', (message) => resolve(Number(message))))
+  const bucket = await startBucket()
   const results: Record<string, unknown>[] = []
   try {
     const db = await connectDatabase({ url: server.url, log })
     console.log('rows        what                     seconds     rows/s       MB/s   of bare')
-    for (const rows of sizes) results.push(await measure({ db, databaseUrl: server.url, folder, port, rows }))
+    for (const rows of sizes) results.push(await measure({ db, databaseUrl: server.url, folder, port: bucket.port, rows }))
     await db.destroy()
-    const api = await measureApi({ folder, port })
+    const api = await measureApi({ folder, port: bucket.port })
     mkdirSync(dirname(RESULTS), { recursive: true })
     const machine = { node: process.versions.node, cpus: cpus().length, model: cpus()[0]?.model }
     writeFileSync(
@@ -76,7 +72,7 @@ async function main(): Promise<void> {
       `${JSON.stringify({ at: new Date().toISOString(), textBytes: TEXT_BYTES, largeRows, machine, results, api }, null, 2)}\n`,
     )
   } finally {
-    bucket.kill()
+    bucket.stop()
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
   }
@@ -403,33 +399,4 @@ function residentMegabytes(before: number): number {
     }
   }
   return bytes / MB
-}
-
-/** Takes everything, keeps nothing, and answers as a store does. */
-function serveBucket(): void {
-  const sizesOf = new Map<string, number>()
-  const uploads = new Map<string, number>()
-  const server = createServer((request, response) => {
-    const url = new URL(request.url ?? '/', 'http://localhost')
-    let bytes = 0
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-    })
-    request.on('end', () => {
-      const upload = url.searchParams.get('uploadId')
-      response.setHeader('etag', '"bench"')
-      if (request.method === 'POST' && upload === null)
-        return response.end(`<InitiateMultipartUploadResult><UploadId>${url.pathname}</UploadId></InitiateMultipartUploadResult>`)
-      if (request.method === 'POST') {
-        sizesOf.set(url.pathname, uploads.get(url.pathname) ?? 0)
-        return response.end('<CompleteMultipartUploadResult><ETag>"bench"</ETag></CompleteMultipartUploadResult>')
-      }
-      if (request.method === 'PUT' && upload !== null) uploads.set(url.pathname, (uploads.get(url.pathname) ?? 0) + bytes)
-      else if (request.method === 'PUT') sizesOf.set(url.pathname, bytes)
-      if (request.method === 'HEAD') response.setHeader('content-length', sizesOf.get(url.pathname) ?? 0)
-      return response.end()
-    })
-  })
-  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
-  process.on('disconnect', () => process.exit(0))
 }

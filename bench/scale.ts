@@ -1,8 +1,6 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -15,6 +13,7 @@ import type { Database } from '../src/platform/database/schema.ts'
 import { createLog } from '../src/platform/log.ts'
 import { createSecretBox } from '../src/platform/secrets.ts'
 import { createEchoRepository, median, seconds, writeResults } from './platform-process.ts'
+import { startBucket } from './support/bucket.ts'
 
 /**
  * What more processes on one PostgreSQL server bring: throughput of an export with 1, 2 and 4 `queue` processes, and how long it takes after
@@ -31,8 +30,7 @@ const log = createLog('error')
 let known: Place | undefined
 const processes = new Set<ChildProcess>()
 
-if (process.env['BENCH_BUCKET'] === '1') serveBucket()
-else await main()
+await main()
 
 interface Bench {
   readonly db: Database
@@ -50,10 +48,9 @@ interface Node {
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-scale-'))
   const server = await startEmbeddedDatabase({ directory: join(folder, 'database'), log })
-  const bucket = fork(import.meta.filename, { env: { ...process.env, BENCH_BUCKET: '1' }, execArgv: [] })
-  const port = await new Promise<number>((resolve) => void bucket.once('message', (message) => resolve(Number(message))))
+  const bucket = await startBucket()
   const db = await connectDatabase({ url: server.url, log })
-  const bench = { db, url: server.url, folder, port }
+  const bench = { db, url: server.url, folder, port: bucket.port }
   try {
     const throughput = await measureThroughput(bench)
     const takeover = await measureTakeover(bench)
@@ -61,7 +58,7 @@ async function main(): Promise<void> {
   } finally {
     for (const child of processes) child.kill('SIGKILL')
     await db.destroy()
-    bucket.kill()
+    bucket.stop()
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
   }
@@ -308,33 +305,4 @@ async function untilEnded({ db }: Bench, id: string): Promise<void> {
   for (const { errors } of runs) if (errors !== null) console.log(`an attempt failed: ${JSON.stringify(errors)}`)
   const written = runs.reduce((sum, run) => sum + Number(run.rows_written), 0)
   if (written !== ROWS) throw new Error(`the export has ${written} rows of ${ROWS}`)
-}
-
-/** Takes everything, keeps nothing, and answers as a store does. */
-function serveBucket(): void {
-  const sizes = new Map<string, number>()
-  const uploads = new Map<string, number>()
-  const server = createServer((request, response) => {
-    const url = new URL(request.url ?? '/', 'http://localhost')
-    let bytes = 0
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-    })
-    request.on('end', () => {
-      const upload = url.searchParams.get('uploadId')
-      response.setHeader('etag', '"bench"')
-      if (request.method === 'POST' && upload === null)
-        return response.end(`<InitiateMultipartUploadResult><UploadId>${url.pathname}</UploadId></InitiateMultipartUploadResult>`)
-      if (request.method === 'POST') {
-        sizes.set(url.pathname, uploads.get(url.pathname) ?? 0)
-        return response.end('<CompleteMultipartUploadResult><ETag>"bench"</ETag></CompleteMultipartUploadResult>')
-      }
-      if (request.method === 'PUT' && upload !== null) uploads.set(url.pathname, (uploads.get(url.pathname) ?? 0) + bytes)
-      else if (request.method === 'PUT') sizes.set(url.pathname, bytes)
-      if (request.method === 'HEAD') response.setHeader('content-length', sizes.get(url.pathname) ?? 0)
-      return response.end()
-    })
-  })
-  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
-  process.on('disconnect', () => process.exit(0))
 }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { MULTIPART_BYTES_MAX } from '../../../src/contract/ingest.ts'
+import { CLUSTERED } from '../cluster-support/topology.ts'
 import { startTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
 import { askDuckDb, describeFile, readWithHyparquet } from './support/readers.ts'
@@ -60,7 +61,9 @@ function watchWriters(): () => number {
   const look = () => {
     for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
       try {
-        const ours = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1] === String(process.pid)
+        const parent = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]
+        // In a cluster the writers are children of its nodes, and no other test runs.
+        const ours = CLUSTERED || parent === String(process.pid)
         if (!ours || !readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('writer-process')) continue
         peak = Math.max(peak, Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024)
       } catch {

@@ -17,6 +17,7 @@ import {
   startPlatformProcess,
   statusOf,
 } from '../lifecycle-support/platform-process.ts'
+import { startLoad } from '../support/load.ts'
 import { until } from '../support/processes.ts'
 import { type EngineDoor, openDoor } from './support/engine-door.ts'
 
@@ -97,26 +98,6 @@ async function containers(deploymentId?: string): Promise<{ id: string; revision
   return found.map(({ Id, Labels }) => ({ id: Id, revision: Labels['deploy-agent-server.revision'] }))
 }
 
-/** Asks until it is told to stop, four at a time. */
-function load() {
-  const failures: string[] = []
-  const versions: string[] = []
-  let going = true
-  const one = async () => {
-    while (going) {
-      const { status, text } = await run(platform, deployment, { ms: 20 }).catch((error: Error) => ({
-        status: 0,
-        text: String(error),
-      }))
-      const version = /version (\d+)/.exec(text)?.[1]
-      if (status === 200 && version !== undefined) versions.push(version)
-      else failures.push(`${status}: ${text.slice(0, 300)}`)
-    }
-  }
-  const all = [one(), one(), one(), one()]
-  return { failures, versions, end: async () => ((going = false), await Promise.all(all)) }
-}
-
 describe('a deployment of an image', { timeout: 120_000 }, () => {
   test('is deployed with the digest behind its tag, and serves through the platform', async () => {
     deployment = await create('image', imageOf('1'), { MODEL_KEY: SECRET, SAY: SECRET })
@@ -147,7 +128,7 @@ describe('a deployment of an image', { timeout: 120_000 }, () => {
 
   test('swaps revisions under load without a failed request, and removes the container before', async () => {
     const before = deployment.latest_revision_id
-    const traffic = load()
+    const traffic = startLoad(() => run(platform, deployment, { ms: 20 }))
     deployment = await patch(deployment.id, { source_revision_config: { image_uri: imageOf('2') } })
     await reach(platform, deployment, ['DEPLOYING', 'DEPLOYED'])
     const stream = run(platform, deployment, { ms: 6000 })
@@ -171,7 +152,7 @@ describe('a deployment of an image', { timeout: 120_000 }, () => {
   })
 
   test('keeps serving when a revision does not come up, which says why', async () => {
-    const traffic = load()
+    const traffic = startLoad(() => run(platform, deployment, { ms: 20 }))
     const failing = await patch(deployment.id, {
       secrets: [
         { name: 'MODE', value: 'unwell' },

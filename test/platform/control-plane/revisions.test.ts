@@ -50,12 +50,13 @@ describe('listing revisions', () => {
   })
 
   it('filters by one status or several, with commas between', async () => {
-    const [failed, skipped, waiting] = [deployment.latest_revision_id as string, (await make()).body.id, (await make()).body.id]
+    const [failed, skipped, stopped] = [deployment.latest_revision_id as string, (await make()).body.id, (await make()).body.id]
     await put(failed, 'BUILD_FAILED')
     await put(skipped, 'SKIPPED')
+    await put(stopped, 'INTERRUPTED')
     expect(await ids('status=BUILD_FAILED')).toEqual([failed])
     expect(await ids('status=SKIPPED,BUILD_FAILED')).toEqual([skipped, failed])
-    expect(await ids('status=CREATING,')).toEqual([waiting])
+    expect(await ids('status=INTERRUPTED,')).toEqual([stopped])
     expect(await ids('status=')).toHaveLength(3)
     expect(await ids(`status=${REVISION_STATUSES.join(',')}`)).toHaveLength(3)
     expect(await ids('status=DEPLOYED')).toEqual([])

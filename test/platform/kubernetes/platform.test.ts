@@ -17,6 +17,7 @@ import {
   startPlatformProcess,
   statusOf,
 } from '../lifecycle-support/platform-process.ts'
+import { startLoad } from '../support/load.ts'
 import { until } from '../support/processes.ts'
 import { type ClusterDouble, startClusterDouble } from './support/cluster-double.ts'
 import type { Stored } from './support/objects.ts'
@@ -86,26 +87,6 @@ function patch(imageUri: string): Promise<Deployment> {
 /** The revisions that have a Deployment in the cluster. */
 const revisions = () => double.objects.all('deployments').map(({ metadata }) => metadata.labels?.[LABELS.revision])
 
-/** Asks until it is told to stop, four at a time. */
-function load() {
-  const failures: string[] = []
-  const versions: string[] = []
-  let going = true
-  const one = async () => {
-    while (going) {
-      const { status, text } = await run(platform, deployment, { ms: 20 }).catch((error: Error) => ({
-        status: 0,
-        text: String(error),
-      }))
-      const version = /version (\d+)/.exec(text)?.[1]
-      if (status === 200 && version !== undefined) versions.push(version)
-      else failures.push(`${status}: ${text.slice(0, 300)}`)
-    }
-  }
-  const all = [one(), one(), one(), one()]
-  return { failures, versions, end: async () => ((going = false), await Promise.all(all)) }
-}
-
 describe('a platform whose images run in a cluster', { timeout: 120_000 }, () => {
   test('deploys one, with the digest behind its tag, and serves it', async () => {
     deployment = await create('image', imageOf('1'))
@@ -118,7 +99,7 @@ describe('a platform whose images run in a cluster', { timeout: 120_000 }, () =>
 
   test('swaps revisions under load without a failed request, and removes what was before', async () => {
     const before = deployment.latest_revision_id
-    const traffic = load()
+    const traffic = startLoad(() => run(platform, deployment, { ms: 20 }))
     deployment = await patch(imageOf('2'))
     await reach(platform, deployment, ['DEPLOYING', 'DEPLOYED'])
     const stream = run(platform, deployment, { ms: 4000 })
