@@ -1,15 +1,13 @@
-import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { cpus, tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { createWriteStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { randomUUID } from 'node:crypto'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import { inRoot } from '../scripts/root.ts'
 import { createExportMetrics } from '../src/platform/bulk-export/metrics.ts'
-import { insertExport } from '../src/platform/bulk-export/new-export.ts'
 import { DEFAULT_EXPORT_SETTINGS, type ExportSettings } from '../src/platform/bulk-export/settings.ts'
 import { startExportWorkers } from '../src/platform/bulk-export/workers.ts'
 import { createClock } from '../src/platform/clock.ts'
@@ -17,10 +15,12 @@ import { connectDatabase } from '../src/platform/database/connect.ts'
 import { startEmbeddedDatabase } from '../src/platform/database/embedded.ts'
 import type { Database } from '../src/platform/database/schema.ts'
 import { createLog } from '../src/platform/log.ts'
-import { createSecretBox } from '../src/platform/secrets.ts'
-import { databaseUrlOf, startPlatform } from './platform-process.ts'
+import { databaseUrlOf, startPlatform, writeResults } from './platform-process.ts'
 import { startBucket } from './support/bucket.ts'
+import { checkRows, createExport, untilComplete } from './support/bulk-export.ts'
+import { createDestination, secretBox } from './support/destination.ts'
 import { type Latency, measureLatency } from './support/latency.ts'
+import { createProject, type Project } from './support/project.ts'
 
 /**
  * A whole export, from the store to a bucket, against the bare engines doing the same by hand: PostgreSQL's own `COPY` of the rows to a
@@ -29,7 +29,6 @@ import { type Latency, measureLatency } from './support/latency.ts'
  * each, goes among them with `--large 4`. At the end the API of a whole platform is asked while it exports, and while it does not.
  */
 
-const RESULTS = inRoot('bench', 'results', 'export.json')
 const TEXT_BYTES = 2000
 const DAY = '2026-08-19'
 const MB = 1e6
@@ -65,12 +64,7 @@ async function main(): Promise<void> {
     for (const rows of sizes) results.push(await measure({ db, databaseUrl: server.url, folder, port: bucket.port, rows }))
     await db.destroy()
     const api = await measureApi({ folder, port: bucket.port })
-    mkdirSync(dirname(RESULTS), { recursive: true })
-    const machine = { node: process.versions.node, cpus: cpus().length, model: cpus()[0]?.model }
-    writeFileSync(
-      RESULTS,
-      `${JSON.stringify({ at: new Date().toISOString(), textBytes: TEXT_BYTES, largeRows, machine, results, api }, null, 2)}\n`,
-    )
+    writeResults('export', { textBytes: TEXT_BYTES, largeRows, results, api })
   } finally {
     bucket.stop()
     await server.stop()
@@ -88,11 +82,7 @@ interface Bench {
 
 async function measure(bench: Bench): Promise<Record<string, unknown>> {
   const { db, rows } = bench
-  const place = { workspaceId: randomUUID(), projectId: randomUUID() }
-  await sql`insert into workspaces (id, name, plan) values (${place.workspaceId}, 'bench', 'enterprise')`.execute(db)
-  await sql`insert into tracing_projects (id, workspace_id, name) values (${place.projectId}, ${place.workspaceId}, 'bench')`.execute(
-    db,
-  )
+  const place = await createProject(db)
   await fill(bench, place)
   // Once each way before it counts, so that both read from the same caches.
   await bare(bench, place)
@@ -135,10 +125,7 @@ async function measure(bench: Bench): Promise<Record<string, unknown>> {
 }
 
 /** Text that compresses about as JSON of conversations does: words of a small vocabulary, with numbers between. */
-async function fill(
-  { db, databaseUrl, rows }: Bench,
-  { workspaceId, projectId }: { workspaceId: string; projectId: string },
-): Promise<void> {
+async function fill({ db, databaseUrl, rows }: Bench, { workspaceId, projectId }: Project): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
   await client.query(`create temporary table texts as select k, (
@@ -179,10 +166,7 @@ async function prepared(databaseUrl: string, statement: string): Promise<void> {
 }
 
 /** The engines by hand: plain columns, PostgreSQL's own CSV, DuckDB's own reading of it. */
-async function bare(
-  { databaseUrl, folder }: Bench,
-  { projectId }: { projectId: string },
-): Promise<{ seconds: number; textBytes: number }> {
+async function bare({ databaseUrl, folder }: Bench, { projectId }: Project): Promise<{ seconds: number; textBytes: number }> {
   const csv = join(folder, 'bare.csv')
   const parquet = join(folder, 'bare.parquet')
   const client = new pg.Client({ connectionString: databaseUrl })
@@ -214,11 +198,7 @@ async function bare(
 }
 
 /** The platform's own export, by its workers, to the end. */
-async function whole(
-  bench: Bench,
-  { workspaceId, projectId }: { workspaceId: string; projectId: string },
-  { days }: { days: number },
-) {
+async function whole(bench: Bench, { workspaceId, projectId }: Project, { days }: { days: number }) {
   const { db, databaseUrl, folder, port, rows } = bench
   if (days > 1) {
     await prepared(
@@ -228,25 +208,7 @@ async function whole(
     )
     await prepared(databaseUrl, 'vacuum full analyze runs')
   }
-  const destinationId = randomUUID()
-  const secretBox = createSecretBox(Buffer.alloc(32, 1))
-  const credentials = [
-    { name: 'access_key_id', value: 'bench' },
-    { name: 'secret_access_key', value: 'bench' },
-  ]
-  const config = { bucket_name: 'bench', prefix: '', endpoint_url: `http://127.0.0.1:${port}`, include_bucket_in_prefix: false }
-  await db
-    .insertInto('export_destinations')
-    .values({
-      id: destinationId,
-      workspace_id: workspaceId,
-      destination_type: 's3',
-      display_name: 'bench',
-      config: JSON.stringify(config),
-      credentials: secretBox.seal(credentials, destinationId),
-      credentials_keys: '[]',
-    })
-    .execute()
+  const destinationId = await createDestination(db, { workspaceId, port })
   const memory: number[] = []
   const metrics = createExportMetrics()
   const before = process.memoryUsage().rss
@@ -265,50 +227,13 @@ async function whole(
     log,
   })
   const began = performance.now()
-  const id = await db.transaction().execute((trx) =>
-    insertExport(trx, {
-      workspaceId,
-      destinationId,
-      sessionId: projectId,
-      start: `${DAY}T00:00:00.000000Z`,
-      end: `2026-08-${String(19 + days + (days > 1 ? 1 : 0)).padStart(2, '0')}T00:00:00.000000Z`,
-      filter: null,
-      formatVersion: 'v2_beta',
-      compression: 'zstandard',
-      exportFields: null,
-      intervalHours: null,
-      source: null,
-      now: new Date(),
-      dueAt: null,
-    }),
-  )
-  for (;;) {
-    const { status } = await db
-      .selectFrom('bulk_exports')
-      .select('status')
-      .where('id', '=', id ?? '')
-      .executeTakeFirstOrThrow()
-    if (status === 'COMPLETED') break
-    if (status !== 'CREATED' && status !== 'RUNNING') {
-      const runs = await db
-        .selectFrom('bulk_export_runs')
-        .select('errors')
-        .where('export_id', '=', id ?? '')
-        .execute()
-      throw new Error(`the export is ${status}: ${JSON.stringify(runs)}`)
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  const end = `2026-08-${String(19 + days + (days > 1 ? 1 : 0)).padStart(2, '0')}`
+  const id = await createExport(db, { workspaceId, projectId, destinationId, start: DAY, end })
+  await untilComplete(db, id)
   const seconds = (performance.now() - began) / 1000
   clearInterval(watch)
   await workers.stop()
-  const runs = await db
-    .selectFrom('bulk_export_runs')
-    .select('rows_written')
-    .where('export_id', '=', id ?? '')
-    .execute()
-  const written = runs.reduce((sum, run) => sum + Number(run.rows_written), 0)
-  if (written !== rows) throw new Error(`the export has ${written} rows of ${rows}`)
+  await checkRows(db, id, rows)
   if (process.env['BENCH_VERBOSE'])
     console.log(
       metrics
@@ -326,9 +251,8 @@ async function measureApi({ folder, port }: { folder: string; port: number }) {
   const databaseUrl = databaseUrlOf(join(folder, 'platform'))
   const db = await connectDatabase({ url: databaseUrl, log })
   const { id: workspaceId } = await db.selectFrom('workspaces').select('id').executeTakeFirstOrThrow()
-  const projectId = randomUUID()
-  await sql`insert into tracing_projects (id, workspace_id, name) values (${projectId}, ${workspaceId}, 'bench')`.execute(db)
-  await fill({ db, databaseUrl, folder, port, rows: API_ROWS }, { workspaceId, projectId })
+  const project = await createProject(db, workspaceId)
+  await fill({ db, databaseUrl, folder, port, rows: API_ROWS }, project)
   const send = <T>(path: string, body: unknown) => platform.ask<T>(`/api/v1/bulk-exports${path}`, { method: 'POST', body })
   const destination = await send<{ id: string }>('/destinations', {
     destination_type: 's3',
@@ -343,7 +267,7 @@ async function measureApi({ folder, port }: { folder: string; port: number }) {
   const whole = async () => {
     const { id } = await send<{ id: string }>('', {
       bulk_export_destination_id: destination.id,
-      session_id: projectId,
+      session_id: project.projectId,
       start_time: `${DAY}T00:00:00Z`,
       end_time: '2026-08-20T00:00:00Z',
       format_version: 'v2_beta',

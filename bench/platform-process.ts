@@ -8,34 +8,28 @@ import pg from 'pg'
 import type { Deployment } from '../src/contract/deployment.ts'
 import type { Revision } from '../src/contract/revision.ts'
 import { inRoot } from '../scripts/root.ts'
+import { type AskPlatform, askPlatform } from '../test/platform/support/ask-platform.ts'
 
-const KEY = 'bench-key-0123456789abcdef'
+/** The key of the platforms that benches start. */
+export const API_KEY = 'bench-key-0123456789abcdef'
 
 /** A platform in a process of its own, to be measured from outside. */
 export interface MeasuredPlatform {
   readonly url: string
   readonly apiKey: string
-  ask<T>(path: string, options?: { method?: string; body?: unknown }): Promise<T>
+  readonly ask: AskPlatform
   end(signal: NodeJS.Signals): Promise<void>
 }
 
 export async function startPlatform(dataDirectory: string): Promise<MeasuredPlatform> {
-  const args = ['src/platform/main.ts', '--port', '0', '--data-dir', dataDirectory, '--json', '--api-key', KEY]
+  const args = ['src/platform/main.ts', '--port', '0', '--data-dir', dataDirectory, '--json', '--api-key', API_KEY]
   const env = { ...process.env, PLATFORM_LOG_LEVEL: 'warn' }
   const child = spawn(process.execPath, args, { cwd: inRoot(), stdio: ['ignore', 'pipe', 'pipe'], env })
   const url = await readUrl(child)
   return {
     url,
-    apiKey: KEY,
-    ask: async <T>(path: string, { method = 'GET', body }: { method?: string; body?: unknown } = {}) => {
-      const response = await fetch(url + path, {
-        method,
-        headers: { 'X-Api-Key': KEY, 'Content-Type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`)
-      return (await response.json()) as T
-    },
+    apiKey: API_KEY,
+    ask: askPlatform(url, API_KEY),
     end: async (signal) => {
       const exited = once(child, 'exit')
       child.kill(signal)
@@ -61,7 +55,10 @@ export function createEchoRepository(folder: string): { commit(version: string):
   const directory = join(folder, 'repository')
   cpSync(inRoot('examples', 'echo-agent'), directory, { recursive: true, filter: (file) => basename(file) !== 'node_modules' })
   const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=Bench', '-c', 'user.email=bench@example.com', ...args], { cwd: directory, stdio: 'ignore' })
+    execFileSync('git', ['-c', 'user.name=Bench', '-c', 'user.email=bench@example.com', ...args], {
+      cwd: directory,
+      stdio: 'ignore',
+    })
   git('init', '--quiet', '--initial-branch=main')
   const commit = (version: string) => {
     const file = join(directory, 'agent.mjs')
@@ -73,7 +70,10 @@ export function createEchoRepository(folder: string): { commit(version: string):
   return { commit, url: pathToFileURL(directory).href }
 }
 
-export function createDeployment(platform: MeasuredPlatform, { name, repoUrl }: { name: string; repoUrl: string }): Promise<Deployment> {
+export function createDeployment(
+  platform: Pick<MeasuredPlatform, 'ask'>,
+  { name, repoUrl }: { name: string; repoUrl: string },
+): Promise<Deployment> {
   return platform.ask<Deployment>('/v2/deployments', {
     method: 'POST',
     body: {

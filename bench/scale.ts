@@ -5,15 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { inRoot } from '../scripts/root.ts'
-import type { Deployment } from '../src/contract/deployment.ts'
-import { insertExport } from '../src/platform/bulk-export/new-export.ts'
 import { connectDatabase } from '../src/platform/database/connect.ts'
 import { startEmbeddedDatabase } from '../src/platform/database/embedded.ts'
 import type { Database } from '../src/platform/database/schema.ts'
 import { createLog } from '../src/platform/log.ts'
-import { createSecretBox } from '../src/platform/secrets.ts'
-import { createEchoRepository, median, seconds, writeResults } from './platform-process.ts'
+import { askPlatform } from '../test/platform/support/ask-platform.ts'
+import { API_KEY, createDeployment, createEchoRepository, median, seconds, writeResults } from './platform-process.ts'
 import { startBucket } from './support/bucket.ts'
+import { checkRows, createExport, untilComplete } from './support/bulk-export.ts'
+import { createDestination, SECRET_KEY } from './support/destination.ts'
+import { createProject, type Project } from './support/project.ts'
 
 /**
  * What more processes on one PostgreSQL server bring: throughput of an export with 1, 2 and 4 `queue` processes, and how long it takes after
@@ -24,10 +25,7 @@ const ROWS = Number(process.argv[2] ?? 100) * 1000
 const KILLS = Number(process.argv[3] ?? 5)
 const PROCESSES = [1, 2, 4]
 const DAYS = 8
-const KEY = 'bench-key-0123456789abcdef'
-const SECRET_KEY = Buffer.alloc(32, 1)
 const log = createLog('error')
-let known: Place | undefined
 const processes = new Set<ChildProcess>()
 
 await main()
@@ -52,8 +50,9 @@ async function main(): Promise<void> {
   const db = await connectDatabase({ url: server.url, log })
   const bench = { db, url: server.url, folder, port: bucket.port }
   try {
-    const throughput = await measureThroughput(bench)
-    const takeover = await measureTakeover(bench)
+    const place = await fill(bench)
+    const throughput = await measureThroughput(bench, place)
+    const takeover = await measureTakeover(bench, place)
     writeResults('scale', { rows: ROWS, days: DAYS, throughput, takeover })
   } finally {
     for (const child of processes) child.kill('SIGKILL')
@@ -64,8 +63,7 @@ async function main(): Promise<void> {
   }
 }
 
-async function measureThroughput(bench: Bench) {
-  const place = await fill(bench.db)
+async function measureThroughput(bench: Bench, place: Place) {
   console.log(`export of ${ROWS} runs in ${DAYS} days, ${PROCESSES.join(', ')} queue processes on one PostgreSQL\n`)
   console.log('processes    seconds     rows/s   to one')
   const results: { processes: number; seconds: number; rowsPerSecond: number; toOne: number }[] = []
@@ -87,27 +85,12 @@ async function measureThroughput(bench: Bench) {
   return results
 }
 
-async function measureTakeover(bench: Bench) {
+async function measureTakeover(bench: Bench, place: Place) {
   const repository = createEchoRepository(bench.folder)
   const api = await startNode(bench, { role: 'api', name: 'api' })
   const nodes = [await startNode(bench, { role: 'queue', name: 'a' }), await startNode(bench, { role: 'queue', name: 'b' })]
-  const place = await placeOf(bench.db)
-  const ask = async <T>(path: string, body?: unknown) => {
-    const init = {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { 'X-Api-Key': KEY, 'Content-Type': 'application/json' },
-    }
-    const response = await fetch(api.url + path, { ...init, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
-    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
-    return (await response.json()) as T
-  }
-  const deployment = await ask<Deployment>('/v2/deployments', {
-    name: 'taken-over',
-    source: 'git_host',
-    source_config: { repo_url: repository.url, build_on_push: false },
-    source_revision_config: { repo_ref: 'main' },
-    secrets: [],
-  })
+  const ask = askPlatform(api.url, API_KEY)
+  const deployment = await createDeployment({ ask }, { name: 'taken-over', repoUrl: repository.url })
   const agent = `${new URL(deployment.url ?? '').pathname}/ok`
   const answers = () =>
     ask(agent).then(
@@ -188,7 +171,7 @@ async function startNode({ url, folder }: Bench, { role, name }: { role: string;
     '--database-url',
     url,
     '--api-key',
-    KEY,
+    API_KEY,
     '--json',
   ]
   const env = { ...process.env, PLATFORM_LOG_LEVEL: 'error', PLATFORM_SECRET_KEY: SECRET_KEY.toString('base64') }
@@ -210,22 +193,13 @@ async function startNode({ url, folder }: Bench, { role, name }: { role: string;
   }
 }
 
-interface Place {
-  readonly workspaceId: string
-  readonly projectId: string
+interface Place extends Project {
   readonly destinationId: string
 }
 
-async function placeOf(db: Database): Promise<Place> {
-  return (known ??= await fill(db))
-}
-
-/** Runs with about two kilobytes of text each, on several days. */
-async function fill(db: Database): Promise<Place> {
-  const place = { workspaceId: randomUUID(), projectId: randomUUID(), destinationId: randomUUID() }
-  const { workspaceId, projectId } = place
-  await sql`insert into workspaces (id, name, plan) values (${workspaceId}, 'bench', 'enterprise')`.execute(db)
-  await sql`insert into tracing_projects (id, workspace_id, name) values (${projectId}, ${workspaceId}, 'bench')`.execute(db)
+/** Runs with about two kilobytes of text each, on several days, and where they are exported to. */
+async function fill({ db, port }: Bench): Promise<Place> {
+  const { workspaceId, projectId } = await createProject(db)
   for (let from = 0; from < ROWS; from += 20_000) {
     await sql`
       insert into runs (workspace_id, id, session_id, trace_id, dotted_order, name, run_type, start_time, end_time, inputs, outputs, extra, events,
@@ -241,48 +215,13 @@ async function fill(db: Database): Promise<Place> {
       ) made`.execute(db)
   }
   await sql.raw('vacuum analyze runs').execute(db)
-  known = place
-  return place
+  return { workspaceId, projectId, destinationId: await createDestination(db, { workspaceId, port }) }
 }
 
-async function makeExport({ db, port }: Bench, { workspaceId, projectId, destinationId }: Place): Promise<string> {
-  const config = { bucket_name: 'bench', prefix: '', endpoint_url: `http://127.0.0.1:${port}`, include_bucket_in_prefix: false }
-  const credentials = [
-    { name: 'access_key_id', value: 'bench' },
-    { name: 'secret_access_key', value: 'bench' },
-  ]
-  await db
-    .insertInto('export_destinations')
-    .values({
-      id: destinationId,
-      workspace_id: workspaceId,
-      destination_type: 's3',
-      display_name: 'bench',
-      config: JSON.stringify(config),
-      credentials: createSecretBox(SECRET_KEY).seal(credentials, destinationId),
-      credentials_keys: '[]',
-    })
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .execute()
-  const id = await db.transaction().execute((trx) =>
-    insertExport(trx, {
-      workspaceId,
-      destinationId,
-      sessionId: projectId,
-      start: '2026-08-01T00:00:00.000000Z',
-      end: `2026-08-${String(1 + DAYS).padStart(2, '0')}T00:00:00.000000Z`,
-      filter: null,
-      formatVersion: 'v2_beta',
-      compression: 'zstandard',
-      exportFields: null,
-      intervalHours: null,
-      source: null,
-      now: new Date(),
-      dueAt: null,
-    }),
-  )
+async function makeExport({ db }: Bench, place: Place): Promise<string> {
+  const end = `2026-08-${String(1 + DAYS).padStart(2, '0')}`
+  const id = await createExport(db, { ...place, start: '2026-08-01', end })
   await sql`select pg_notify('deploy_agent_server', 'work')`.execute(db)
-  if (id === null) throw new Error('the export was not made')
   return id
 }
 
@@ -294,15 +233,6 @@ async function exportOnce(bench: Bench, place: Place): Promise<number> {
 }
 
 async function untilEnded({ db }: Bench, id: string): Promise<void> {
-  for (;;) {
-    const { status } = await db.selectFrom('bulk_exports').select('status').where('id', '=', id).executeTakeFirstOrThrow()
-    if (status === 'COMPLETED') break
-    if (status !== 'CREATED' && status !== 'RUNNING') throw new Error(`the export is ${status}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  const runs = await db.selectFrom('bulk_export_runs').select(['rows_written', 'errors']).where('export_id', '=', id).execute()
-  // A repeated attempt waits for thirty seconds: such a figure says nothing.
-  for (const { errors } of runs) if (errors !== null) console.log(`an attempt failed: ${JSON.stringify(errors)}`)
-  const written = runs.reduce((sum, run) => sum + Number(run.rows_written), 0)
-  if (written !== ROWS) throw new Error(`the export has ${written} rows of ${ROWS}`)
+  await untilComplete(db, id)
+  await checkRows(db, id, ROWS)
 }

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 /** Options of the platform without the dashes, as `{ 'time-scale': 100, offering: 'cloud' }`; README, "The platform". */
 export type PlatformOptions = Readonly<Record<string, string | number | boolean>>
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Hono } from 'hono'
 import { sql } from 'kysely'
+import { faultLog } from './agents/fault-log.ts'
 import { createAgentProxy } from './agents/proxy.ts'
 import type { AgentRoutes } from './agents/routes.ts'
 import { createAgentUpgrade } from './agents/upgrade.ts'
@@ -64,7 +65,7 @@ export function createApi({
   const anyKey = (request: Request) => authenticate((name) => request.headers.get(name))
   const traces = traceRoutes({ db, log, authenticate: anyKey })
   const exports = bulkExportRoutes(context)
-  const controlPlane = controlPlaneRoutes(context)
+  const controlPlane = controlPlaneRoutes({ ...context, log })
   const limitMetrics = createRateLimitMetrics()
   const limits =
     counter === null
@@ -97,6 +98,7 @@ export function createApi({
     routes: agentRoutes,
     refresh: refreshRoutes,
     signature,
+    onFault: faultLog(log),
     authorise: async ({ headers }: { headers: Record<string, string | string[] | undefined> }) => {
       try {
         const first = (name: string) => [headers[name.toLowerCase()]].flat()[0]

@@ -16,7 +16,7 @@ interface OptionDefinition {
 
 const flag = z.enum(['true', 'false']).default('false').transform((value) => value === 'true')
 
-/** Every option of the platform (design, section 5). The environment variable of `--data-dir` is `PLATFORM_DATA_DIR`. */
+/** Every option of the platform. The environment variable of `--data-dir` is `PLATFORM_DATA_DIR`. */
 export const OPTIONS = {
   host: { meaning: 'listen address', schema: z.string().min(1).default('127.0.0.1') },
   port: {

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { createFreshLook, createRefresh } from './agents/directory.ts'
+import { faultLog } from './agents/fault-log.ts'
 import { createAgentForwarder } from './agents/forwarder.ts'
 import type { AgentHost } from './agents/host.ts'
 import { createAgentRoutes } from './agents/routes.ts'
@@ -53,7 +54,7 @@ export interface Platform {
   stop(): Promise<void>
 }
 
-/** Starts the platform in this process (design, section 5). What was started is stopped again when a later part fails to start. */
+/** Starts the platform in this process. What was started is stopped again when a later part fails to start. */
 export async function startPlatform({
   options,
   settings = DEFAULT_SETTINGS,
@@ -129,7 +130,7 @@ async function startParts({
   const agentRoutes = createAgentRoutes()
   const signature = createNodeSignature(masterKeys.keys)
   let agentHost: AgentHost | null = null
-  const forwarder = createAgentForwarder({ host: () => agentHost, routes: agentRoutes, signature })
+  const forwarder = createAgentForwarder({ host: () => agentHost, routes: agentRoutes, signature, onFault: faultLog(log) })
   const refresh = createRefresh(db, agentRoutes, nodeId)
   await refresh()
   const following = startDuty({ name: 'routes', intervalMs: ROUTES_LOOK_MS, round: refresh, log })

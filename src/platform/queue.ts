@@ -63,11 +63,11 @@ export async function startQueue(options: QueueOptions): Promise<{ readonly host
   const hands: Hands = { inHand: new Set(), stopping: signal }
   const availability = availabilityOf(options.runtimes)
   const host = createAgentHost({ db, runtimes: options.runtimes, secretBox, nodeId, builds, traceUrl: options.traceUrl, log })
-  const expiry = { waitLimitMs: settings.waitLimitMs, totalLimitMs: settings.totalLimitMs, workingSince: clock.now() }
+  const expiry = { waitLimitMs: settings.waitLimitMs, totalLimitMs: settings.totalLimitMs, workingSince: clock.now(), log }
 
   // Whatever this data directory's last platform had in hand is nobody's now: its lock was free.
   await host.clearStrays()
-  const reclaimed = await reclaimRevisions(db, { deadOwner: nodeId })
+  const reclaimed = await reclaimRevisions(db, { deadOwner: nodeId, log })
   if (reclaimed > 0) log.info({ reclaimed }, 'revisions of the last run are taken up again')
   await expireWaiting(db, expiry)
 
@@ -107,9 +107,9 @@ export async function startQueue(options: QueueOptions): Promise<{ readonly host
     signal,
   }
   const keepMoving = async () => {
-    await reclaimRevisions(db)
+    await reclaimRevisions(db, { log })
     await expireWaiting(db, expiry)
-    const stalled = await advanceStalledQueues(db)
+    const stalled = await advanceStalledQueues(db, log)
     if (stalled > 0) log.error({ stalled }, 'a queue stood still and was moved on: a defect')
   }
   const sweep = async () => {
@@ -121,7 +121,7 @@ export async function startQueue(options: QueueOptions): Promise<{ readonly host
   // What is about the database as a whole is for one node; what is about a disk or a process is for each.
   const leading: typeof duty = (name, round, intervalMs) => duty(name, whenLeading(options.leadership, round), intervalMs)
   const forWork = [
-    duty('provision', () => provisionNext(db, availability)),
+    duty('provision', () => provisionNext(db, availability, log)),
     ...times(settings.builds, () => duty('build', () => buildNext(buildOptions))),
     ...times(settings.starts, () => duty('deploy', () => deployNext(deployOptions))),
     leading('deletions', () => removeDeleted({ db, builds, log })),

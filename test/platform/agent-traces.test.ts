@@ -85,7 +85,7 @@ test("a deployed agent's conversation is found as a proper tree in the tracing p
 
 test('the key that an agent traces with lets runs in, opens nothing else, and ends with the agent', async () => {
   const [row] = await query<{ agent_id: string; workspace_id: string }>(data, "select agent_id, workspace_id from api_keys where scope = 'ingest'")
-  expect(row?.agent_id).toBeDefined()
+  expect(row?.agent_id).toMatch(/^[0-9a-f-]{36}$/)
   // The agent's own is kept as a hash only: another one of its kind.
   const key = 'das_agent_of_this_test'
   const hash = createHash('sha256').update(key).digest()

@@ -9,7 +9,7 @@ import type { Deployment } from '../../src/contract/deployment.ts'
 import { KEY, type PlatformProcess, startPlatformProcess } from './lifecycle-support/platform-process.ts'
 import { until } from './support/processes.ts'
 
-/** Parts written by others against the platform: the ecosystem's own command line (service facts 1.10), an OpenAPI validator. */
+/** Parts written by others against the platform: the ecosystem's own command line (hosted service), an OpenAPI validator. */
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-command-line-'))
 let platform: PlatformProcess
 let deployment: Deployment

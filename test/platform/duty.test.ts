@@ -29,8 +29,15 @@ function counting(round: (count: number) => Promise<boolean | void> = async () =
 
 describe('a duty', () => {
   test('looks at once, then at the interval', async () => {
-    const { duty, seen } = counting(undefined, 10)
+    const slow = counting(undefined, 60_000)
+    await until(() => slow.seen.rounds === 1)
+    await sleep(50)
+    expect(slow.seen.rounds).toBe(1)
+    await slow.duty.stop()
+    const began = performance.now()
+    const { duty, seen } = counting(undefined, 50)
     await until(() => seen.rounds >= 4)
+    expect(performance.now() - began, 'three intervals').toBeGreaterThan(3 * 50 - 10)
     await duty.stop()
   })
 

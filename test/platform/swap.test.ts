@@ -14,6 +14,7 @@ import {
   startPlatformProcess,
 } from './lifecycle-support/platform-process.ts'
 import { createGitRepository, type GitRepository } from './support/git-repository.ts'
+import { startLoad } from './support/load.ts'
 import { processesWith, until } from './support/processes.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-swap-'))
@@ -34,38 +35,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Asks until it is told to stop, four at a time. */
-function load() {
-  const failures: string[] = []
-  const versions: string[] = []
-  let going = true
-  const one = async () => {
-    while (going) {
-      try {
-        const { status, text } = await run(platform, deployment)
-        const version = /version (\d+)/.exec(text)?.[1]
-        if (status === 200 && version !== undefined) versions.push(version)
-        else failures.push(`${status}: ${text.slice(0, 300)}`)
-      } catch (error) {
-        failures.push(String(error))
-      }
-    }
-  }
-  const all = [one(), one(), one(), one()]
-  return {
-    failures,
-    versions,
-    end: async () => {
-      going = false
-      await Promise.all(all)
-    },
-  }
-}
-
 test('no request fails while revisions swap under load, and a stream in flight finishes where it began', async () => {
   const before = deployment.latest_revision_id
   await until(async () => (await run(platform, deployment)).status === 200)
-  const traffic = load()
+  const traffic = startLoad(() => run(platform, deployment))
   commitAgent(repository, { version: '2' })
   deployment = await patch(platform, deployment.id)
   await reach(platform, deployment, ['AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'])
@@ -82,17 +55,21 @@ test('no request fails while revisions swap under load, and a stream in flight f
   expect(text, 'it began on the old revision').toContain('version 1')
   expect(Date.now() - swappedAt).toBeGreaterThanOrEqual(3000)
   expect(new Set(traffic.versions)).toEqual(new Set(['1', '2']))
-  expect(traffic.versions.lastIndexOf('1'), 'once the new one answers, the old one gets nothing new').toBeLessThan(traffic.versions.indexOf('2') + 8)
+  expect(traffic.versions.lastIndexOf('1'), 'once the new one answers, the old one gets nothing new').toBeLessThan(
+    traffic.versions.indexOf('2') + 8,
+  )
   await until(() => processesWith(`${before}/state`).length === 0, 15_000)
 })
 
 test('an agent that dies under load is started again, and one that does not come up never serves', async () => {
-  const agent = processesWith(`${deployment.latest_revision_id}/state`).find((pid) => readlinkSync(`/proc/${pid}/exe`).endsWith('node'))
+  const agent = processesWith(`${deployment.latest_revision_id}/state`).find((pid) =>
+    readlinkSync(`/proc/${pid}/exe`).endsWith('node'),
+  )
   process.kill(agent!, 'SIGKILL')
   await until(async () => (await run(platform, deployment).catch(() => null))?.text.includes('version') === true, 20_000)
   repository.commit({ 'agent.mjs': "throw new Error('not today')" })
   const failing = await patch(platform, deployment.id)
-  const traffic = load()
+  const traffic = startLoad(() => run(platform, deployment))
   const revision = await reach(platform, failing, ['DEPLOY_FAILED'], { timeoutMs: 40_000 })
   await traffic.end()
   expect((revision as { status_message?: string }).status_message).toContain('not today')

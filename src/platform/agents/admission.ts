@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { NodeSignature } from '../nodes/signature.ts'
+import type { AgentFault } from './fault-log.ts'
 import type { Refusal } from './refusal.ts'
 import type { AgentRoutes } from './routes.ts'
 
@@ -14,7 +15,7 @@ export interface AgentProxyOptions {
   /** Proves requests to other nodes. */
   readonly signature?: NodeSignature | undefined
   /** Told of what went wrong between the proxy and an agent. */
-  readonly onFault?: (fault: { slug: string; revisionId: string; error: Error }) => void
+  readonly onFault?: (fault: AgentFault) => void
 }
 
 /** An address under `/agents/`: the deployment's slug, and the path and query that its agent sees. */

@@ -1,9 +1,10 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import { guardConnection } from './connection.ts'
 import type { Exchange } from './drain.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import type { TargetUse } from './routes.ts'
 
-/** Why a request has not been acted upon, so that it may be sent once more: nobody listens, the connection broke, or it came too late. */
+/** Why a request has not been acted upon, so that it may be sent once more: no connection was made, it broke, or it came too late. */
 export type Miss = 'refused' | 'reset' | 'gone'
 
 /** One request on its way to a target, and the answer back. */
@@ -18,7 +19,7 @@ export interface Passage {
   /** The headers that the client gets. */
   readonly answerHeaders: (answer: IncomingMessage, use: TargetUse) => string[]
   /** True for an answer that says that the target is no longer there, and has seen nothing of the request. */
-  readonly isGone?: (answer: IncomingMessage) => boolean
+  readonly isGone?: (answer: IncomingMessage, use: TargetUse) => boolean
   /** Whether to try once more after the n-th attempt; may wait, and may bring another target about. */
   readonly mayRepeat: (attempt: number, miss: Miss) => Promise<boolean>
   readonly refusals: { readonly none: Refusal; readonly unreachable: Refusal; readonly broken: Refusal }
@@ -49,6 +50,7 @@ export function carry(passage: Passage, attempt = 1): void {
     return
   }
   const upstream: ClientRequest = passage.connect(use)
+  const wasMade = guardConnection(upstream)
   const leave = () => {
     use.finish()
     if (!response.writableFinished) upstream.destroy()
@@ -73,7 +75,7 @@ export function carry(passage: Passage, attempt = 1): void {
   }
   response.once('close', leave)
   upstream.once('response', (answer) => {
-    if (passage.isGone?.(answer) === true) {
+    if (passage.isGone?.(answer, use) === true) {
       answer.resume()
       miss('gone', passage.refusals.unreachable)
     } else relay(answer, passage, use)
@@ -85,7 +87,7 @@ export function carry(passage: Passage, attempt = 1): void {
       return
     }
     passage.onFault?.(error, use)
-    if (error.code === 'ECONNREFUSED') miss('refused', passage.refusals.unreachable)
+    if (!wasMade()) miss('refused', passage.refusals.unreachable)
     else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') miss('reset', passage.refusals.broken)
     else {
       missed = true

@@ -4,6 +4,7 @@ import { NODE_HEADER, type NodeSignature } from '../nodes/signature.ts'
 import { carry, isIdempotent, type Miss } from './carry.ts'
 import type { Exchange } from './drain.ts'
 import { forwardedHeaders } from './headers.ts'
+import type { AgentFault } from './fault-log.ts'
 import type { AgentHost } from './host.ts'
 import { GONE_HEADER, parseDoorAddress } from './node-door.ts'
 import { refuse, type Refusal } from './refusal.ts'
@@ -21,6 +22,8 @@ export interface ForwarderOptions {
   readonly host: () => Pick<AgentHost, 'find'> | null
   readonly routes: AgentRoutes
   readonly signature: NodeSignature
+  /** Told of what went wrong between this node and an agent of it. */
+  readonly onFault?: (fault: AgentFault) => void
 }
 
 const STRANGER: Refusal = { status: 401, detail: 'This address is for other nodes of the platform only.' }
@@ -39,7 +42,7 @@ const mayRepeat = async (attempt: number, miss: Miss) => miss === 'reset' && att
  * counts as in flight here, where agents are drained. A request for an agent that is no longer there is refused unread, so that the node that
  * sent it can send it to the next one.
  */
-export function createAgentForwarder({ host, routes, signature }: ForwarderOptions): AgentForwarder {
+export function createAgentForwarder({ host, routes, signature, onFault }: ForwarderOptions): AgentForwarder {
   const admit = (request: IncomingMessage) => {
     const address = parseDoorAddress(request.url)
     if (address === null || !signature.verify(request.headers[NODE_HEADER], `${request.method} ${request.url}`)) return null
@@ -51,6 +54,7 @@ export function createAgentForwarder({ host, routes, signature }: ForwarderOptio
     }
     return { take, path: address.path }
   }
+  const tell = (error: Error, { target }: TargetUse) => onFault?.({ revisionId: target.revisionId, error })
   return {
     request: (request, response) => {
       const admission = admit(request)
@@ -79,6 +83,7 @@ export function createAgentForwarder({ host, routes, signature }: ForwarderOptio
         answerHeaders: (answer) => forwardedHeaders(answer.rawHeaders, answer.headers, GONE_HEADER),
         mayRepeat,
         refusals: { none: GONE, unreachable: GONE, broken: BROKEN },
+        onFault: tell,
       })
     },
     upgrade: (request, socket, head) => {
@@ -97,7 +102,7 @@ export function createAgentForwarder({ host, routes, signature }: ForwarderOptio
         mayRepeat: async () => false,
         none: GONE,
         unreachable: GONE,
-        onFault: () => undefined,
+        onFault: tell,
       })
     },
   }

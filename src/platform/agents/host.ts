@@ -12,6 +12,7 @@ import type { Database, DatabaseTransaction, DeploymentRow, RevisionRow } from '
 import type { Log } from '../log.ts'
 import type { SecretBox } from '../secrets.ts'
 import { issueAgentKey } from '../workspaces/agent-keys.ts'
+import { lockAgents } from './lock-agents.ts'
 
 /** After this long without a sign of its node an agent counts as gone. Milliseconds. */
 export const AGENT_SILENT_MS = 30_000
@@ -220,12 +221,15 @@ export function createAgentHost({ db, runtimes, secretBox, nodeId, builds, trace
       const rows = await db
         .updateTable('agents')
         .set({ seen_at: sql<Date>`now()` })
-        .where('node_id', '=', nodeId)
+        .where('id', 'in', lockAgents(db).where('node_id', '=', nodeId))
         .returning('id')
         .execute()
       const stale = rows.map((row) => row.id).filter((id) => !known.includes(id) && !launching.has(id) && !running.has(id))
       if (stale.length > 0) {
-        await db.deleteFrom('agents').where('id', 'in', stale).execute()
+        await db
+          .deleteFrom('agents')
+          .where('id', 'in', lockAgents(db).where('id', 'in', stale))
+          .execute()
         await announce(db, 'agents')
       }
       // While this node slept, another one took it for dead and removed its rows: its agents serve nobody any more.
@@ -243,7 +247,10 @@ export function createAgentHost({ db, runtimes, secretBox, nodeId, builds, trace
           if (reference !== null) await endStray(reference)
         }),
       )
-      await db.deleteFrom('agents').where('node_id', '=', nodeId).execute()
+      await db
+        .deleteFrom('agents')
+        .where('id', 'in', lockAgents(db).where('node_id', '=', nodeId))
+        .execute()
     },
     sweepStrays: async () => {
       // What runs first, then the rows: each agent has its row before it is started.
@@ -285,6 +292,7 @@ async function reserve(
  * @throws {StartFailure} when the agent has ended meanwhile: then the one before goes on serving.
  */
 export async function makeServing(trx: DatabaseTransaction, agent: Pick<HostedAgent, 'id' | 'deploymentId'>): Promise<void> {
+  await lockAgents(trx).where('deployment_id', '=', agent.deploymentId).execute()
   await trx
     .updateTable('agents')
     .set({ state: 'draining' })

@@ -38,6 +38,7 @@ export function wayTo(
   return { address, headers: signature === undefined ? [] : [NODE_HEADER, signature.sign(`${method} ${whole}`)] }
 }
 
-export function isGone(answer: IncomingMessage): boolean {
-  return answer.headers[GONE_HEADER] !== undefined
+/** Only a node says so: an agent that is asked itself is there. */
+export function isGone(answer: IncomingMessage, { target }: { readonly target: AgentTarget }): boolean {
+  return target.via !== undefined && answer.headers[GONE_HEADER] !== undefined
 }

@@ -5,6 +5,7 @@ import type { BuiltAgent } from '../control-plane/sources/build.ts'
 import type { Database, DeploymentRow, RevisionRow } from '../database/schema.ts'
 import type { Log } from '../log.ts'
 import { AGENT_SILENT_MS, type AgentHost, AlreadyRunning, makeServing } from './host.ts'
+import { lockAgents } from './lock-agents.ts'
 
 const FIRST_BACKOFF_MS = 1000
 const LAST_BACKOFF_MS = 60_000
@@ -71,8 +72,13 @@ export function createSupervisor(options: SupervisorOptions): { round(): Promise
       if (options.canJudge?.() ?? true)
         await db
           .deleteFrom('agents')
-          .where('seen_at', '<', sql<Date>`now() - ${`${AGENT_SILENT_MS} milliseconds`}::interval`)
-          .where('node_id', '!=', nodeId)
+          .where(
+            'id',
+            'in',
+            lockAgents(db)
+              .where('seen_at', '<', sql<Date>`now() - ${`${AGENT_SILENT_MS} milliseconds`}::interval`)
+              .where('node_id', '!=', nodeId),
+          )
           .execute()
       const missing = await findMissing(db, nodeId)
       for (const id of attempts.keys()) if (isOver(attempts.get(id), missing, id)) attempts.delete(id)

@@ -2,6 +2,7 @@ import { type ClientRequest, type IncomingMessage, request as startRequest, STAT
 import { request as startTlsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { type AgentProxyOptions, AGENTS_PREFIX, admit } from './admission.ts'
+import { guardConnection } from './connection.ts'
 import type { Exchange } from './drain.ts'
 import { requestHeaders } from './headers.ts'
 import { isGone, wayTo } from './node-door.ts'
@@ -87,6 +88,7 @@ export function upgrade(passage: UpgradePassage, attempt = 1): void {
   })
   if (use === null) return refuseUpgrade(socket, passage.none)
   const opening = passage.connect(use)
+  const wasMade = guardConnection(opening)
   const leave = () => {
     use.finish()
     opening.destroy()
@@ -116,7 +118,7 @@ export function upgrade(passage: UpgradePassage, attempt = 1): void {
     opened.pipe(socket).pipe(opened)
   })
   opening.once('response', (answer) => {
-    if (isGone(answer)) {
+    if (isGone(answer, use)) {
       answer.resume()
       return miss('gone')
     }
@@ -127,10 +129,10 @@ export function upgrade(passage: UpgradePassage, attempt = 1): void {
     answer.once('error', () => socket.destroy())
     answer.pipe(socket)
   })
-  opening.on('error', (error: NodeJS.ErrnoException) => {
+  opening.on('error', (error: Error) => {
     if (settled) return
     passage.onFault(error, use)
-    if (error.code === 'ECONNREFUSED') return miss('refused')
+    if (!wasMade()) return miss('refused')
     settled = true
     refuseUpgrade(socket, { status: 502, detail: 'The agent closed the connection before it answered. Try again shortly.' })
   })

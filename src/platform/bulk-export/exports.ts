@@ -70,7 +70,7 @@ async function judgeReferences(trx: DatabaseTransaction, workspaceId: string, bo
   if ((await find('tracing_projects', body.session_id)) === undefined) throw new HttpProblem(404, projectNotFound(body.session_id))
 }
 
-/** Two limits of the hosted service (service facts 2.3); off on self-hosted installations. */
+/** Two limits of the hosted service; off on self-hosted installations. */
 async function judgeLimits(
   trx: DatabaseTransaction,
   { context, workspaceId, scheduled }: { context: ExportContext; workspaceId: string; scheduled: boolean },

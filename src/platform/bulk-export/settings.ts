@@ -71,7 +71,7 @@ export const DEFAULT_EXPORT_SETTINGS: ExportSettings = {
   lookMs: 1000,
 }
 
-/** The two limits of the hosted service that self-hosted installations do not have (service facts 2.3). */
+/** The two limits of the hosted service that self-hosted installations do not have. */
 export const CLOUD_EXPORT_LIMITS = { creationsAnHour: 250, schedulesMax: 200 } as const satisfies Partial<ExportSettings>
 
 interface Variable {

@@ -48,14 +48,15 @@ export async function startExportWorkers(options: ExportWorkersOptions): Promise
     metrics.add('export_reclaimed_total', {}, lost)
     if (lost > 0) log.warn({ lost }, 'export runs were taken back from workers that were lost')
     await endOverdueExports(keeper)
-    await removeLeftovers(keeper)
     const more = await spawnDue({ db, clock, settings, metrics, log })
     if (lost > 0 || more) for (const one of exporting) one.wake()
     return more
   }
   const duty = (name: string, round: () => Promise<boolean | void>) => startDuty({ name, intervalMs: settings.lookMs, round, log })
+  const leading: typeof duty = (name, round) => duty(name, whenLeading(options.leadership ?? ALWAYS_LEADS, round))
   const exporting: Duty[] = Array.from({ length: settings.workers }, () => duty('export', () => exportNext(worker)))
-  const keeping = duty('export keeper', whenLeading(options.leadership ?? ALWAYS_LEADS, keep))
+  // Apart: what asks a bucket may wait for minutes, and leases and schedules must not wait with it.
+  const keeping = [leading('export keeper', keep), leading('export leftovers', () => removeLeftovers(keeper))]
   notifications.on('work', () => {
     for (const one of exporting) one.wake()
     for (const look of inHand) look()
@@ -63,7 +64,7 @@ export async function startExportWorkers(options: ExportWorkersOptions): Promise
   return {
     stop: async () => {
       stopping.abort()
-      await Promise.all([...exporting, keeping].map((one) => one.stop()))
+      await Promise.all([...exporting, ...keeping].map((one) => one.stop()))
       await rm(spool, { recursive: true, force: true })
     },
   }

@@ -38,7 +38,7 @@ export type LatestRevision = Pick<
   'repo_ref' | 'graph_config_path' | 'image_uri' | 'repo_commit_sha' | 'secret_names'
 >
 
-/** A deployment as the service answers it (specification 2.5; service facts 1.3). `latest` describes `source_revision_config` and the secrets. */
+/** A deployment as the service answers it (specification 2.5; hosted service). `latest` describes `source_revision_config` and the secrets. */
 export function deploymentAnswer(row: DeploymentRow, latest: LatestRevision, origin: string): Deployment {
   return {
     id: row.id,
@@ -47,7 +47,7 @@ export function deploymentAnswer(row: DeploymentRow, latest: LatestRevision, ori
     display_name: row.display_name,
     status: row.status,
     source: row.source,
-    // For a git source the service sets the address itself (service facts 1.3).
+    // For a git source the service sets the address itself (hosted service).
     source_config: { ...row.source_config, custom_url: row.source === 'git_host' ? agentUrl(row, origin) : row.source_config.custom_url },
     source_revision_config: sourceRevisionConfig(latest),
     secrets: latest.secret_names.map((name) => ({ name, value: '' })),
@@ -61,7 +61,7 @@ export function deploymentAnswer(row: DeploymentRow, latest: LatestRevision, ori
   }
 }
 
-/** The address of the deployed agent server: a custom one, or the platform's own (design, section 5). */
+/** The address of the deployed agent server: a custom one, or the platform's own. */
 function agentUrl(row: Pick<DeploymentRow, 'slug' | 'source_config'>, origin: string): string {
   return row.source_config.custom_url ?? `${origin}${agentPath(row.slug)}`
 }

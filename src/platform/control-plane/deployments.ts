@@ -7,6 +7,7 @@ import type { Secret } from '../../contract/secret.ts'
 import { announce } from '../database/notifications.ts'
 import type { Database, DatabaseTransaction, DeploymentRow } from '../database/schema.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { Log } from '../log.ts'
 import type { SecretBox } from '../secrets.ts'
 import { agentPath } from './answers.ts'
 import { type DeploymentKey, type DeploymentWithLatest, readDeployment, readLatest, readWithLatest } from './deployment-reads.ts'
@@ -19,6 +20,8 @@ export interface DeploymentContext {
   readonly db: Database
   readonly secretBox: SecretBox
   readonly offering: Offering
+  /** Told of the revisions that end by a request. */
+  readonly log?: Log
 }
 
 /** Key of the advisory lock under which names are taken: two creates of one name must not both pass the check. */
@@ -90,7 +93,7 @@ async function makeTracingProject(trx: DatabaseTransaction, workspaceId: string,
 }
 
 /**
- * Changes a deployment (specification 2.2, 4.1; service facts 1.6). Makes a revision when a field asks for one, and always with
+ * Changes a deployment (specification 2.2, 4.1; hosted service). Makes a revision when a field asks for one, and always with
  * `alwaysRevision`. Returns it as it is afterwards, and the id of the revision that was made.
  * @throws {HttpProblem} 400 for a broken source rule, 404, 409 while it is being deleted.
  */
@@ -144,7 +147,7 @@ export async function changeDeployment(
 }
 
 /**
- * Deploys a revision once more (service facts 1.8): a new revision from the same source and environment. What was built is not built again
+ * Deploys a revision once more (hosted service): a new revision from the same source and environment. What was built is not built again
  * while it is still kept.
  * @throws {HttpProblem} 400 for a revision that has not ended, 404.
  */

@@ -10,7 +10,7 @@ export function agentSecrets(
   return Object.fromEntries(secretBox.open(revision.secrets, revision.deployment_id).map(({ name, value }) => [name, value]))
 }
 
-/** What the platform itself tells an agent about where it runs; users cannot set these names (service facts 1.6). */
+/** What the platform itself tells an agent about where it runs; users cannot set these names (hosted service). */
 export function platformEnvironment(
   deployment: Pick<DeploymentRow, 'id' | 'name' | 'workspace_id' | 'source_config'>,
   revision: Pick<RevisionRow, 'id' | 'repo_ref' | 'repo_commit_sha'>,

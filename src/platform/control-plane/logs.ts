@@ -88,11 +88,13 @@ export function openRevisionLog(
   }
 }
 
-/** Keeps the newest `LOG_LINES_KEPT` lines. */
+/** Keeps the newest `LOG_LINES_KEPT` lines. The others are locked in one order: whoever sweeps logs may delete them too. */
 async function trimLog(db: Database, { revisionId, type }: { revisionId: string; type: LogType }): Promise<void> {
   await sql`
-    delete from revision_logs where revision_id = ${revisionId} and type = ${type} and id <= (
-      select id from revision_logs where revision_id = ${revisionId} and type = ${type} order by id desc offset ${LOG_LINES_KEPT} limit 1
+    delete from revision_logs where id in (
+      select id from revision_logs where revision_id = ${revisionId} and type = ${type} and id <= (
+        select id from revision_logs where revision_id = ${revisionId} and type = ${type} order by id desc offset ${LOG_LINES_KEPT} limit 1
+      ) order by id for update
     )`.execute(db)
 }
 

@@ -6,6 +6,8 @@ import type { RevisionStatus } from '../../contract/status.ts'
 import { announce } from '../database/notifications.ts'
 import type { Database, DatabaseTransaction, RevisionRow } from '../database/schema.ts'
 import { HttpProblem } from '../http/problem.ts'
+import type { Log } from '../log.ts'
+import { tellingEnds } from './lifecycle/endings.ts'
 import { isUnfinished, isWorkedOn, LEASED } from './lifecycle/states.ts'
 import { advanceQueue } from './lifecycle/queue.ts'
 import { recordTransition, transition } from './lifecycle/transition.ts'
@@ -93,9 +95,9 @@ export async function readRevision(
  */
 export async function interruptRevision(
   db: Database,
-  { deploymentId, revisionId }: { deploymentId: string; revisionId: string },
+  { deploymentId, revisionId, log }: { deploymentId: string; revisionId: string; log?: Log | undefined },
 ): Promise<RevisionRow> {
-  return db.transaction().execute(async (trx) => {
+  return tellingEnds(db, log, async (trx) => {
     await trx.selectFrom('deployments').select('id').where('id', '=', deploymentId).forUpdate().execute()
     const found = await readRevision(trx, { deploymentId, revisionId })
     const revision = await trx.selectFrom('revisions').selectAll().where('id', '=', found.id).forUpdate().executeTakeFirstOrThrow()

@@ -6,7 +6,7 @@ import type { Offering } from './source-rules.ts'
 export const SECRET_BYTES_MAX = 100_000
 export const ENVIRONMENT_BYTES_MAX = 1_000_000
 
-/** Names that only a self-hosted installation may set (service facts 1.6): in the cloud the service sets them. */
+/** Names that only a self-hosted installation may set (hosted service): in the cloud the service sets them. */
 const SELF_HOSTED_ONLY: ReadonlySet<string> = new Set([
   'LANGSMITH_API_KEY',
   'LANGSMITH_ENDPOINT',

@@ -19,7 +19,7 @@ export interface RevisionSource {
   readonly image_uri: string | null
 }
 
-/** Fields that mean something for one source only (specification 2.2; service facts 1.3). */
+/** Fields that mean something for one source only (specification 2.2; hosted service). */
 const ONLY_FOR: Readonly<Record<string, Source>> = {
   repo_url: 'git_host',
   integration_id: 'git_host',
@@ -93,7 +93,7 @@ export interface SourceChange {
 }
 
 /**
- * The stored values with a change laid over them; a null means "unchanged". `makesRevision` by specification 2.2 and service facts 1.6:
+ * The stored values with a change laid over them; a null means "unchanged". `makesRevision` by specification 2.2 and the hosted service:
  * a non-null `repo_ref`, `graph_config_path`, `image_uri`, `resource_spec`, `install_command` or `build_command`, changed or not.
  * @throws {HttpProblem} 400 with the rule that it breaks, judged against the stored values too.
  */

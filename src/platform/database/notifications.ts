@@ -39,6 +39,12 @@ export async function listen({ url, log, onSession = async () => undefined }: Li
   let timer: NodeJS.Timeout | undefined
 
   const connect = async () => {
+    let isLost = false
+    // What is heard late of a connection that has been replaced is nothing new.
+    const lose = () => {
+      isLost = true
+      if (client === fresh) reconnect()
+    }
     const fresh = new pg.Client({
       connectionString: url,
       application_name: 'deploy-agent-server notifications',
@@ -48,9 +54,9 @@ export async function listen({ url, log, onSession = async () => undefined }: Li
     })
     fresh.on('error', (error) => {
       log.warn({ error: error.message }, 'the notification connection was lost')
-      reconnect()
+      lose()
     })
-    fresh.on('end', reconnect)
+    fresh.on('end', lose)
     fresh.on('notification', ({ payload }) => {
       for (const topic of TOPICS) if (payload === topic) for (const listener of listeners[topic]) listener()
     })
@@ -58,6 +64,7 @@ export async function listen({ url, log, onSession = async () => undefined }: Li
       await fresh.connect()
       await fresh.query(`listen ${CHANNEL}`)
       await onSession(fresh)
+      if (isLost) throw new Error('the notification connection was lost while it was made')
     } catch (error) {
       await fresh.end().catch(() => undefined)
       throw error

@@ -86,7 +86,7 @@ function headersOf({ id }: RateLimitRule, { count, seconds }: RateLimit, { admit
   }
 }
 
-/** The body of a 429. `error` and `details` as ingest clients read them, `detail` as the others do (service facts 4). */
+/** The body of a 429. `error` and `details` as ingest clients read them, `detail` as the others do (hosted service). */
 export function refusalBody({ rule, limit, retryAfterMs }: Verdict): Record<string, unknown> {
   const wait = Math.max(1, Math.ceil(retryAfterMs / 1000))
   const sentence =

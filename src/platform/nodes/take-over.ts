@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { lockAgents } from '../agents/lock-agents.ts'
 import { reclaimRuns } from '../bulk-export/work/lease.ts'
 import type { ExportSettings } from '../bulk-export/settings.ts'
 import type { Clock } from '../clock.ts'
@@ -23,9 +24,13 @@ export interface TakeOverOptions {
 export async function takeOver({ db, membership, clock, exportSettings, log }: TakeOverOptions): Promise<number> {
   const gone = await membership.gone()
   for (const nodeId of gone) {
-    const revisions = await reclaimRevisions(db, { deadOwner: nodeId })
+    const revisions = await reclaimRevisions(db, { deadOwner: nodeId, log })
     const exportRuns = await reclaimRuns({ db, clock, settings: exportSettings, deadOwner: nodeId })
-    const agents = await db.deleteFrom('agents').where('node_id', '=', nodeId).returning('id').execute()
+    const agents = await db
+      .deleteFrom('agents')
+      .where('id', 'in', lockAgents(db).where('node_id', '=', nodeId))
+      .returning('id')
+      .execute()
     // Last: until then the next leader would begin again.
     await db.deleteFrom('nodes').where('id', '=', nodeId).execute()
     log.warn(
@@ -38,9 +43,9 @@ export async function takeOver({ db, membership, clock, exportSettings, log }: T
   return gone.length
 }
 
-/** Notes in the database which node leads, for whoever looks. */
+/** Notes in the database which node leads, for whoever looks. In one order: two nodes may do it at once. */
 export async function noteLeader(db: Database, nodeId: string): Promise<void> {
-  await sql`update nodes set leads_since = case when id = ${nodeId} then clock_timestamp() end where id = ${nodeId} or leads_since is not null`.execute(
-    db,
-  )
+  await sql`
+    update nodes set leads_since = case when id = ${nodeId} then clock_timestamp() end
+    where id in (select id from nodes where id = ${nodeId} or leads_since is not null order by id for update)`.execute(db)
 }

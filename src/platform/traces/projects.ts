@@ -38,8 +38,10 @@ export async function resolveProjects(
   )
   if (silent.some((row) => homeless(row) && !spoken.has(row.trace_id ?? ''))) names.add(DEFAULT_PROJECT_NAME)
 
-  if (ids.size > 0) await judgeProjects(trx, workspaceId, ids)
-  const named = await ensureProjects(trx, workspaceId, names)
+  const held = await holdProjects(trx, { workspaceId, ids: new Set([...ids, ...traces.values()]), names })
+  const there = new Set(held.map((project) => project.id))
+  for (const id of ids) if (!there.has(id)) throw new IngestRefusal(404, projectNotFound(id))
+  const named = await ensureProjects(trx, { workspaceId, names, held })
   return ({ session_id, session_name, trace_id, posted }) => {
     if (session_id !== null) return session_id
     const name = session_name ?? spoken.get(trace_id ?? '')
@@ -60,15 +62,25 @@ async function projectsOfTraces(
   return new Map(found.rows.map((row) => [row.trace_id, row.session_id]))
 }
 
-async function judgeProjects(trx: DatabaseTransaction, workspaceId: string, ids: ReadonlySet<string>): Promise<void> {
-  const found = await trx
-    .selectFrom('tracing_projects')
-    .select('id')
-    .where('workspace_id', '=', workspaceId)
-    .where('id', 'in', [...ids])
-    .execute()
-  const known = new Set(found.map((row) => row.id))
-  for (const id of ids) if (!known.has(id)) throw new IngestRefusal(404, projectNotFound(id))
+interface HeldProject {
+  readonly id: string
+  readonly name: string
+}
+
+/**
+ * Those of the projects that are there, held as the references of their runs hold them, but before a name is made and a run is written:
+ * whoever renames or deletes a project takes its row first too.
+ */
+async function holdProjects(
+  trx: DatabaseTransaction,
+  { workspaceId, ids, names }: { workspaceId: string; ids: ReadonlySet<string>; names: ReadonlySet<string> },
+): Promise<readonly HeldProject[]> {
+  if (ids.size === 0 && names.size === 0) return []
+  const { rows } = await sql<HeldProject>`
+    select id, name from tracing_projects
+    where workspace_id = ${workspaceId} and (id = any(${[...ids]}::uuid[]) or name = any(${[...names]}::text[]))
+    order by id for key share`.execute(trx)
+  return rows
 }
 
 /**
@@ -77,28 +89,18 @@ async function judgeProjects(trx: DatabaseTransaction, workspaceId: string, ids:
  */
 async function ensureProjects(
   trx: DatabaseTransaction,
-  workspaceId: string,
-  names: ReadonlySet<string>,
+  { workspaceId, names, held }: { workspaceId: string; names: ReadonlySet<string>; held: readonly HeldProject[] },
 ): Promise<Map<string, string>> {
-  if (names.size === 0) return new Map()
-  const read = async () => {
-    const rows = await trx
-      .selectFrom('tracing_projects')
-      .select(['id', 'name'])
-      .where('workspace_id', '=', workspaceId)
-      .where('name', 'in', [...names])
-      .execute()
-    return new Map(rows.map((row) => [row.name, row.id]))
-  }
-  const known = await read()
-  if (known.size === names.size) return known
+  const known = new Map(held.flatMap(({ id, name }) => (names.has(name) ? [[name, id]] : [])))
   const fresh = [...names].filter((name) => !known.has(name)).toSorted()
+  if (fresh.length === 0) return known
   await trx
     .insertInto('tracing_projects')
     .values(fresh.map((name) => newProject({ workspaceId, name })))
     .onConflict((conflict) => conflict.columns(['workspace_id', 'name']).doNothing())
     .execute()
-  return read()
+  const made = await holdProjects(trx, { workspaceId, ids: new Set(), names: new Set(fresh) })
+  return new Map([...known, ...made.map(({ id, name }) => [name, id] as const)])
 }
 
 function newProject({ workspaceId, name, id = randomUUID() }: { workspaceId: string; name: string; id?: string }) {
@@ -254,12 +256,36 @@ export async function deleteProject(
   { workspaceId, projectId }: { workspaceId: string; projectId: string },
 ): Promise<void> {
   await readProject(db, { workspaceId, projectId })
-  for (;;) {
+  // An index leads to the complete runs of a project. For the others, few as a rule, all runs are looked through.
+  while (await deleteRuns(db, { workspaceId, projectId, which: 'complete' }));
+  while (await deleteRuns(db, { workspaceId, projectId, which: 'all' }));
+}
+
+/** Deletes a batch of the project's runs; with the last of all of them the project. @returns whether there may be more. */
+async function deleteRuns(
+  db: Database,
+  { workspaceId, projectId, which }: { workspaceId: string; projectId: string; which: 'complete' | 'all' },
+): Promise<boolean> {
+  return db.transaction().execute(async (trx) => {
+    const project = { workspace_id: workspaceId, id: projectId }
+    // First the project, as an ingest does, and then its runs in the order in which an ingest writes them.
+    await trx
+      .selectFrom('tracing_projects')
+      .select('id')
+      .where((where) => where.and(project))
+      .forUpdate()
+      .execute()
     const { numAffectedRows = 0n } = await sql`
-      delete from runs where (workspace_id, id) in (
-        select workspace_id, id from runs where session_id = ${projectId} and workspace_id = ${workspaceId} limit ${DELETE_BATCH}
-      )`.execute(db)
-    if (numAffectedRows === 0n) break
-  }
-  await db.deleteFrom('tracing_projects').where('workspace_id', '=', workspaceId).where('id', '=', projectId).execute()
+      with chosen as materialized (
+        select workspace_id, id from runs
+        where session_id = ${projectId} and workspace_id = ${workspaceId} ${which === 'complete' ? sql`and complete` : sql``}
+        limit ${DELETE_BATCH}
+      ), held as (
+        select runs.workspace_id, runs.id from runs join chosen using (workspace_id, id) order by runs.id for update of runs
+      )
+      delete from runs where (workspace_id, id) in (select workspace_id, id from held)`.execute(trx)
+    if (numAffectedRows >= DELETE_BATCH) return true
+    if (which === 'all') await trx.deleteFrom('tracing_projects').where((where) => where.and(project)).execute()
+    return false
+  })
 }

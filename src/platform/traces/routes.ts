@@ -17,7 +17,7 @@ export interface TraceRoutes {
   readonly ingest: Hono
 }
 
-/** Everything about runs on the main API (specification 4.3, service facts 5): ingest, queries, feedback, tracing projects. */
+/** Everything about runs on the main API (specification 4.3, hosted service): ingest, queries, feedback, tracing projects. */
 export function traceRoutes(context: IngestContext): TraceRoutes {
   const described = [...runRoutes(context.db), ...projectRoutes(context.db), ...feedbackRoutes(context.db)]
   const prefixed = described.map((route) => ({

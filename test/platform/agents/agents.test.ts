@@ -9,8 +9,8 @@ import { createAgentProxy } from '../../../src/platform/agents/proxy.ts'
 import { type AgentTarget, createAgentRoutes } from '../../../src/platform/agents/routes.ts'
 import { createProcessRuntime } from '../../../src/platform/control-plane/runtimes/process.ts'
 import type { AgentProcess } from '../../../src/platform/control-plane/runtimes/runtime.ts'
-import { buildAgent, type BuiltAgent } from '../../../src/platform/control-plane/sources/build.ts'
-import { createEchoRepository, echoAgentFile } from '../support/echo-agent.ts'
+import type { BuiltAgent } from '../../../src/platform/control-plane/sources/build.ts'
+import { buildEchoAgent, echoAgentFile } from '../support/echo-agent.ts'
 import { listen, type TestServer } from '../support/http.ts'
 import { memoryLog } from '../support/memory-log.ts'
 import { until } from '../support/processes.ts'
@@ -37,18 +37,7 @@ export const graph = new StateGraph(MessagesAnnotation)
 `
 
 beforeAll(async () => {
-  const repository = createEchoRepository(path.join(folder, 'echo'))
-  repository.commit({ 'streamer.mjs': STREAMER })
-  echo = await buildAgent(
-    {
-      source: { repoUrl: repository.directory, ref: 'main' },
-      configPath: 'langgraph.json',
-      directory: path.join(folder, 'build'),
-      env: {},
-      npmCache: path.join(folder, 'npm-cache'),
-    },
-    { log: memoryLog(), signal: new AbortController().signal },
-  )
+  echo = await buildEchoAgent(folder, { 'streamer.mjs': STREAMER })
   platform = await listen(
     createAgentProxy({
       routes,

@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createAgentForwarder } from '../../../src/platform/agents/forwarder.ts'
@@ -11,11 +13,14 @@ import { createAgentUpgrade } from '../../../src/platform/agents/upgrade.ts'
 import { type HttpServer, startHttpServer } from '../../../src/platform/http/server.ts'
 import { createNodeSignature } from '../../../src/platform/nodes/signature.ts'
 import { listen, send, type TestServer } from '../support/http.ts'
+import { keepAliveOf } from '../support/keep-alive.ts'
 import { until } from '../support/processes.ts'
 
 /** Two nodes in one process: one that clients ask, and one that runs the agents. */
 const SLUG = 'echo-1234'
 const KEY = { 'x-api-key': 'key' }
+/** Of a container that was removed. */
+const NOWHERE = 'http://queue-1.invalid:8787'
 const signature = createNodeSignature([Buffer.alloc(32, 1)])
 let edge: HttpServer
 let node: HttpServer
@@ -221,6 +226,7 @@ describe('when somebody leaves', () => {
     const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
     socket.write(`GET /agents/${SLUG}/s HTTP/1.1\r\nhost: x\r\nx-api-key: key\r\n\r\n`)
     await once(socket, 'data')
+    expect([atNode.inFlight(local), routes.inFlight(target)]).toEqual([1, 1])
     socket.destroy()
     await until(() => closed && atNode.inFlight(local) === 0 && routes.inFlight(target) === 0)
   })
@@ -245,11 +251,80 @@ describe('when somebody leaves', () => {
     expect(seen).toBe(1)
   })
 
+  test('a machine: a silent stream is asked soon whether its other end is there', async (context) => {
+    if (process.platform !== 'linux') context.skip('the table of connections is that of Linux')
+    const { target, port } = await agent((_, response) => void response.write('begun'))
+    serve(target)
+    const controller = new AbortController()
+    const answer = await fetch(at('/stream'), { method: 'POST', body: '{}', headers: KEY, signal: controller.signal })
+    const toNode = Number(new URL(node.url).port)
+    const timers = () => [...keepAliveOf({ to: toNode }), ...keepAliveOf({ to: port })]
+    await expect.poll(timers).toEqual([expect.any(Number), expect.any(Number)])
+    for (const seconds of timers()) expect(seconds).toBeLessThanOrEqual(10)
+    controller.abort()
+    await answer.body?.cancel().catch(() => undefined)
+  })
+
   test('the node: 503', async () => {
     const { target } = await agent(echo('x'))
     serve({ ...target, via: 'http://127.0.0.1:1' })
     expect((await send(at('/s'), { method: 'POST', headers: KEY, body: 'x' })).status).toBe(503)
   })
+})
+
+describe('a node that cannot be reached', () => {
+  /** An address that takes no more connections, and does not refuse them either: as a machine that is gone. */
+  async function deaf(): Promise<{ url: string; end(): void }> {
+    const program = `const s = require('node:net').createServer(); s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port))`
+    const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const port = Number(String((await once(child.stdout, 'data'))[0]))
+    child.kill('SIGSTOP')
+    const sockets: Socket[] = []
+    for (let full = false; !full && sockets.length < 50;) {
+      const socket = connect(port, '127.0.0.1')
+      sockets.push(socket.on('error', () => undefined))
+      full = await Promise.race([once(socket, 'connect').then(() => false), sleep(300, true)])
+    }
+    const end = () => {
+      for (const socket of sockets) socket.destroy()
+      child.kill('SIGKILL')
+    }
+    return { url: `http://127.0.0.1:${port}`, end }
+  }
+
+  test('is given up soon, and the request goes to where the agent is by then, whole and once', async () => {
+    const [one, two] = [await agent(echo('one')), await agent(echo('two'))]
+    const gone = await deaf()
+    try {
+      serve({ ...one.target, via: gone.url })
+      onRefresh = () => serve(two.target)
+      const began = performance.now()
+      const answer = await send(at('/runs'), { method: 'POST', headers: KEY, body: 'important' })
+      expect(JSON.parse(answer.body)).toMatchObject({ name: 'two', body: 'important' })
+      expect(performance.now() - began).toBeLessThan(9000)
+    } finally {
+      gone.end()
+    }
+  })
+
+  test('because its name is not known any more: the request goes to where the agent is by then', async () => {
+    const [one, two] = [await agent(echo('one')), await agent(echo('two'))]
+    serve({ ...one.target, via: NOWHERE })
+    onRefresh = () => serve(two.target)
+    const answer = await send(at('/runs'), { method: 'POST', headers: KEY, body: 'important' })
+    expect(JSON.parse(answer.body)).toMatchObject({ name: 'two', body: 'important' })
+  })
+})
+
+test('an agent of this node cannot pretend to be gone: nothing is sent twice', async () => {
+  let seen = 0
+  const one = await agent((_, response) => {
+    seen += 1
+    response.setHeader('x-agent-gone', '1').end('here')
+  })
+  serve(one.local)
+  expect((await send(at('/x'), { method: 'POST', headers: KEY })).body).toBe('here')
+  expect(seen).toBe(1)
 })
 
 describe('a WebSocket', () => {
@@ -287,6 +362,16 @@ describe('a WebSocket', () => {
     expect(await atNode.drain(one.local, { limitMs: 50 })).toEqual({ cut: 1 })
     await closed
     await until(() => routes.inFlight(one.target) === 0)
+  })
+
+  test('to a node whose name is not known any more goes to where the agent is by then', async () => {
+    const [one, two] = [await agent(echo('one')), await agent(echo('two'))]
+    upgrading(two, [])
+    serve({ ...one.target, via: NOWHERE })
+    onRefresh = () => serve(two.target)
+    const { head, socket } = await handshake()
+    expect(head).toContain('101')
+    socket.destroy()
   })
 
   test('that comes too late goes to the next agent', async () => {

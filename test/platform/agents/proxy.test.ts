@@ -1,53 +1,13 @@
 import { once } from 'node:events'
-import { type IncomingMessage, request as startRequest, type ServerResponse } from 'node:http'
-import { connect, createServer as createTcpServer, type AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createAgentProxy } from '../../../src/platform/agents/proxy.ts'
-import { type AgentRoutes, type AgentTarget, createAgentRoutes } from '../../../src/platform/agents/routes.ts'
-import { createAgentUpgrade } from '../../../src/platform/agents/upgrade.ts'
-import { listen, send, type TestServer } from '../support/http.ts'
+import { type IncomingMessage, request as startRequest } from 'node:http'
+import { createServer as createTcpServer, type AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { send } from '../support/http.ts'
 import { until } from '../support/processes.ts'
+import { KEY, setProxyScene, SLUG } from './support/proxy-scene.ts'
 
-const SLUG = 'echo-1234'
-const KEY = { 'x-api-key': 'key-a' }
-let routes: AgentRoutes
-let platform: TestServer
-let faults: string[]
-let onFault: () => void
-const open: TestServer[] = []
-
-beforeEach(async () => {
-  routes = createAgentRoutes()
-  faults = []
-  onFault = () => undefined
-  const options = {
-    routes,
-    authorise: async (request: IncomingMessage) => {
-      const key = request.headers['x-api-key'] ?? request.headers.authorization?.replace('Bearer ', '')
-      if (key === 'broken') throw new Error('no database')
-      return key === 'key-a' ? 'workspace-a' : key === 'key-b' ? 'workspace-b' : null
-    },
-    onFault: ({ error }: { error: Error }) => {
-      faults.push(error.message)
-      onFault()
-    },
-  }
-  platform = await listen(createAgentProxy(options))
-  platform.server.on('upgrade', createAgentUpgrade(options))
-})
-afterEach(async () => {
-  await platform.close()
-  for (const server of open.splice(0)) await server.close()
-})
-
-/** An agent that answers as told; serves the slug unless told otherwise. */
-async function agent(listener: (request: IncomingMessage, response: ServerResponse) => void, revisionId = 'r1'): Promise<TestServer & { target: AgentTarget }> {
-  const server = await listen(listener)
-  open.push(server)
-  return { ...server, target: { host: '127.0.0.1', port: server.port, revisionId } }
-}
-const serve = (target: AgentTarget) => routes.serve(SLUG, { ...target, workspaceId: 'workspace-a' })
-const at = (path: string) => `${platform.url}/agents/${SLUG}${path}`
+const scene = setProxyScene()
+const { agent, serve, at } = scene
 
 describe('who is let in', () => {
   test('no key, a wrong key, another workspace, an unknown slug: the agent sees none of it', async () => {
@@ -64,26 +24,26 @@ describe('who is let in', () => {
       }
     }
     const other = await send(at('/ok'), { headers: { 'x-api-key': 'key-b' } })
-    const unknown = await send(`${platform.url}/agents/nobody/ok`, { headers: KEY })
+    const unknown = await send(`${scene.platform.url}/agents/nobody/ok`, { headers: KEY })
     expect([other.status, unknown.status]).toEqual([404, 404])
     expect(JSON.parse(other.body)).toEqual({ detail: `No deployment at /agents/${SLUG}.` })
     for (const path of ['/agents/', '/agents', '/agents/UPPER/ok', '/agents/%2e%2e/ok', '/agents/a..b/ok']) {
-      expect((await send(platform.url + path, { headers: KEY })).status).toBe(404)
+      expect((await send(scene.platform.url + path, { headers: KEY })).status).toBe(404)
     }
     expect(seen).toBe(0)
     expect((await send(at('/ok'), { headers: { 'x-api-key': 'broken' } })).status).toBe(503)
   })
 
   test('a deployment that nothing serves yet, or any more, is a 503 that says when to ask again', async () => {
-    routes.announce(SLUG, 'workspace-a')
+    scene.routes.announce(SLUG, 'workspace-a')
     const answer = await send(at('/ok'), { headers: KEY })
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '2'])
     const { target } = await agent((_, response) => void response.end('up'))
     serve(target)
     expect((await send(at('/ok'), { headers: KEY })).body).toBe('up')
-    routes.suspend(SLUG)
+    scene.routes.suspend(SLUG)
     expect((await send(at('/ok'), { headers: KEY })).status).toBe(503)
-    routes.remove(SLUG)
+    scene.routes.remove(SLUG)
     expect((await send(at('/ok'), { headers: KEY })).status).toBe(404)
   })
 })
@@ -123,7 +83,7 @@ describe('what goes through', () => {
       'accept-encoding': 'gzip',
       authorization: 'Bearer of-the-agent',
       'x-forwarded-for': '10.0.0.1, 127.0.0.1',
-      'x-forwarded-host': new URL(platform.url).host,
+      'x-forwarded-host': new URL(scene.platform.url).host,
       'x-forwarded-proto': 'http',
       'x-forwarded-prefix': `/agents/${SLUG}`,
     })
@@ -147,11 +107,15 @@ describe('what goes through', () => {
   test('statuses, repeated headers, empty answers, HEAD', async () => {
     const { target } = await agent((request, response) => {
       if (request.method === 'HEAD') return void response.writeHead(200, { 'content-length': '10' }).end()
-      response.writeHead(204, 'Nothing Here', [
-        ['set-cookie', 'a=1; Path=/; HttpOnly'],
-        ['set-cookie', 'b=2'],
-        ['x-multi', '1'],
-      ].flat())
+      response.writeHead(
+        204,
+        'Nothing Here',
+        [
+          ['set-cookie', 'a=1; Path=/; HttpOnly'],
+          ['set-cookie', 'b=2'],
+          ['x-multi', '1'],
+        ].flat(),
+      )
       response.end()
     })
     serve(target)
@@ -180,7 +144,10 @@ describe('what goes through', () => {
     expect((await locationOf(302, 'docs')).location).toBe('docs')
     expect((await locationOf(302, '//elsewhere/docs')).location).toBe('//elsewhere/docs')
     expect((await locationOf(302, 'https://example.com/')).location).toBe('https://example.com/')
-    expect(await locationOf(200, '/threads/1/stream')).toMatchObject({ location: '/threads/1/stream', 'content-location': '/runs/1' })
+    expect(await locationOf(200, '/threads/1/stream')).toMatchObject({
+      location: '/threads/1/stream',
+      'content-location': '/runs/1',
+    })
   })
 
   test('a large body both ways, unharmed', async () => {
@@ -212,7 +179,9 @@ describe('what goes through', () => {
   })
 
   test('the headers of a stream arrive before its first event', async () => {
-    const { target } = await agent((_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders())
+    const { target } = await agent(
+      (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders(),
+    )
     serve(target)
     const request = startRequest(at('/runs/stream'), { headers: KEY })
     request.end()
@@ -234,9 +203,9 @@ describe('when somebody leaves', () => {
     request.on('error', () => undefined)
     request.end()
     await once(request, 'response')
-    expect(routes.inFlight(target)).toBe(1)
+    expect(scene.routes.inFlight(target)).toBe(1)
     request.destroy()
-    await until(() => gone && routes.inFlight(target) === 0)
+    await until(() => gone && scene.routes.inFlight(target) === 0)
   })
 
   test('the client, in the middle of its own body', async () => {
@@ -246,11 +215,11 @@ describe('when somebody leaves', () => {
     const request = startRequest(at('/runs'), { method: 'POST', headers: { ...KEY, 'content-length': '1000' } })
     request.on('error', () => undefined)
     request.write('half')
-    await until(() => routes.inFlight(target) === 1)
+    await until(() => scene.routes.inFlight(target) === 1)
     await new Promise((resolve) => setTimeout(resolve, 50))
     request.destroy()
     await until(() => aborted)
-    expect(routes.inFlight(target)).toBe(0)
+    expect(scene.routes.inFlight(target)).toBe(0)
   })
 
   test.each([
@@ -265,7 +234,7 @@ describe('when somebody leaves', () => {
     serve(target)
     const answer = await send(at('/x'), { headers: KEY })
     expect(answer).toMatchObject({ status: 200, body: 'half', complete: false })
-    await until(() => routes.inFlight(target) === 0)
+    await until(() => scene.routes.inFlight(target) === 0)
   })
 
   test('the agent, before it answers: 502 for what may not be repeated, and it is not repeated', async () => {
@@ -278,7 +247,7 @@ describe('when somebody leaves', () => {
     const answer = await send(at('/runs'), { method: 'POST', headers: KEY, body: '{}' })
     expect([answer.status, JSON.parse(answer.body)]).toEqual([502, { detail: expect.stringContaining('closed the connection') }])
     expect(seen).toBe(1)
-    expect(faults).toHaveLength(1)
+    expect(scene.faults).toHaveLength(1)
   })
 
   test('an agent that is gone is a 503', async () => {
@@ -288,7 +257,7 @@ describe('when somebody leaves', () => {
     const refused = await send(at('/runs'), { method: 'POST', headers: KEY, body: '{}' })
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '2'])
     // It was asked twice: a new target may have come meanwhile.
-    expect(faults).toHaveLength(2)
+    expect(scene.faults).toHaveLength(2)
   })
 
   test('what a dead target did not take goes to the one that serves now, body and all', async () => {
@@ -296,17 +265,17 @@ describe('when somebody leaves', () => {
     await dead.close()
     const next = await agent((request, response) => void request.pipe(response), 'r2')
     serve(dead.target)
-    onFault = () => serve(next.target)
+    scene.onFault(() => serve(next.target))
     const answer = await send(at('/runs'), { method: 'POST', headers: KEY, body: 'whole' })
     expect(answer).toMatchObject({ status: 200, body: 'whole' })
-    expect([routes.inFlight(dead.target), faults.length]).toEqual([0, 1])
+    expect([scene.routes.inFlight(dead.target), scene.faults.length]).toEqual([0, 1])
   })
 
   test('a request that changes nothing is repeated after a reset', async () => {
     const dying = await agent((request) => void request.socket.destroy())
     const next = await agent((_, response) => void response.end('alive'), 'r2')
     serve(dying.target)
-    onFault = () => serve(next.target)
+    scene.onFault(() => serve(next.target))
     expect((await send(at('/info'), { headers: KEY })).body).toBe('alive')
   })
 
@@ -318,124 +287,6 @@ describe('when somebody leaves', () => {
       expect((await send(at('/ok'), { headers: KEY })).status).toBe(200)
       if (index % 3 === 0) server.closeIdleConnections()
     }
-  })
-})
-
-describe('draining', () => {
-  test('waits for what is in flight, and only for the target that was replaced', async () => {
-    const finish: (() => void)[] = []
-    const old = await agent((_, response) => {
-      response.writeHead(200).write('old ')
-      finish.push(() => response.end('finished'))
-    }, 'old')
-    const next = await agent((_, response) => void response.end('new'), 'new')
-    serve(old.target)
-    const stream = send(at('/stream'), { headers: KEY })
-    await until(() => finish.length === 1)
-    serve(next.target)
-    let drained = false
-    const draining = routes.drain(old.target, { limitMs: 10_000 }).then((outcome) => {
-      drained = true
-      return outcome
-    })
-    expect((await send(at('/x'), { headers: KEY })).body).toBe('new')
-    expect(drained).toBe(false)
-    finish[0]?.()
-    expect(await draining).toEqual({ cut: 0 })
-    expect(await stream).toMatchObject({ body: 'old finished', complete: true })
-    expect((await send(at('/x'), { headers: KEY })).body).toBe('new')
-  })
-
-  test('cuts what is left at the limit, and the client can tell', async () => {
-    const { target } = await agent((_, response) => void response.writeHead(200).write('endless'))
-    serve(target)
-    const streams = [send(at('/a'), { headers: KEY }), send(at('/b'), { headers: KEY })]
-    await until(() => routes.inFlight(target) === 2)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(await routes.drain(target, { limitMs: 100 })).toEqual({ cut: 2 })
-    for (const answer of await Promise.all(streams)) expect(answer.complete).toBe(false)
-    expect((await send(at('/a'), { headers: KEY })).status).toBe(503)
-  })
-
-  test('closes the connections that were kept', async () => {
-    const { target, server } = await agent((_, response) => void response.end('ok'))
-    server.keepAliveTimeout = 60_000
-    serve(target)
-    await send(at('/ok'), { headers: KEY })
-    const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)))
-    expect(await connections()).toBe(1)
-    routes.suspend(SLUG)
-    await routes.drain(target)
-    await until(async () => (await connections()) === 0)
-  })
-
-  test('a target that serves again while it drains is left alone', async () => {
-    const finish: (() => void)[] = []
-    const { target } = await agent((request, response) => {
-      if (request.url === '/x') return void response.end('x')
-      response.writeHead(200).flushHeaders()
-      finish.push(() => response.end())
-    })
-    serve(target)
-    const stream = send(at('/stream'), { headers: KEY })
-    await until(() => finish.length === 1)
-    const draining = routes.drain(target)
-    serve(target)
-    finish[0]?.()
-    await Promise.all([draining, stream])
-    expect((await send(at('/x'), { headers: KEY })).body).toBe('x')
-  })
-
-  test('an unknown target is drained already', async () => {
-    expect(await routes.drain({ host: '127.0.0.1', port: 1, revisionId: 'r' })).toEqual({ cut: 0 })
-  })
-})
-
-describe('upgrades', () => {
-  const handshake = (path: string, headers: Record<string, string>) =>
-    new Promise<{ head: string; socket: ReturnType<typeof connect> }>((resolve) => {
-      const socket = connect(platform.port, '127.0.0.1')
-      const lines = Object.entries({ host: 'x', connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-key': 'a2V5', ...headers })
-      socket.write(`GET ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n`)
-      socket.once('data', (chunk: Buffer) => resolve({ head: chunk.toString(), socket }))
-    })
-
-  test('a WebSocket goes through without the key, counts as in flight, and is cut with the target', async () => {
-    let seen: IncomingMessage | undefined
-    const { target, server } = await agent((_, response) => void response.end())
-    server.on('upgrade', (request, socket) => {
-      seen = request
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n')
-      socket.on('error', () => undefined).pipe(socket)
-    })
-    serve(target)
-    const { head, socket } = await handshake(`/agents/${SLUG}/ws?a=1`, KEY)
-    expect(head).toContain('101 Switching Protocols')
-    socket.write('ping')
-    expect(String((await once(socket, 'data'))[0])).toBe('ping')
-    expect(seen?.url).toBe('/ws?a=1')
-    expect(seen?.headers['x-api-key']).toBeUndefined()
-    expect(routes.inFlight(target)).toBe(1)
-    const closed = once(socket, 'close')
-    expect(await routes.drain(target, { limitMs: 50 })).toEqual({ cut: 1 })
-    await closed
-    expect(routes.inFlight(target)).toBe(0)
-  })
-
-  test('no key, another protocol, nothing that serves, an agent that is gone', async () => {
-    routes.announce(SLUG, 'workspace-a')
-    const path = `/agents/${SLUG}/ws`
-    expect((await handshake(path, {})).head).toContain('401 Unauthorized')
-    expect((await handshake(path, { 'x-api-key': 'key-b' })).head).toContain('404 Not Found')
-    expect((await handshake(path, { ...KEY, upgrade: 'h2c' })).head).toContain('501 Not Implemented')
-    expect((await handshake(path, KEY)).head).toContain('503 Service Unavailable')
-    const dead = await agent(() => undefined)
-    await dead.close()
-    serve(dead.target)
-    const socket = connect(platform.port, '127.0.0.1')
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nx-api-key: key-a\r\n\r\n`)
-    await once(socket.resume(), 'close')
-    expect(routes.inFlight(dead.target)).toBe(0)
   })
 })
 

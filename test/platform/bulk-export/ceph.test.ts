@@ -11,13 +11,11 @@ import { type BucketFault, type BucketProxy, startBucketProxy } from './support/
 import { type CephBucket, createCephBucket, issueToken, type Permission } from './support/ceph-bucket.ts'
 import { type KillableWorker, startKillableWorker } from './support/killable-worker.ts'
 import { askDuckDb, readWithHyparquet } from './support/readers.ts'
-import { fillRuns, storedIds } from './support/runs.ts'
-import { BASE, createExportWorld, DAY, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
+import { DAY_END, DAY_START, fillDay, storedIds } from './support/runs.ts'
+import { BASE, createExportWorld, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
 
 /** A store whose users and permissions are its own. Without its programs these tests are skipped, and say so. */
 const reason = whyNoCeph()
-const START = `${DAY}T00:00:00Z`
-const END = '2026-08-20T00:00:00Z'
 const PATH = `${BASE}/destinations`
 const ALL: Permission[] = ['PutObject', 'DeleteObject', 'GetObject', 'AbortMultipartUpload']
 const without = (...taken: Permission[]) => ALL.filter((one) => !taken.includes(one))
@@ -63,8 +61,7 @@ afterAll(async () => {
 async function makeWorld(count: number, settings: ExportWorldOptions['settings'] = {}, textBytes = 200): Promise<ExportWorld> {
   const world = await createExportWorld({ database, bucket: { url: proxy.url, bucket: bucket.name }, settings })
   worlds.push(world)
-  const place = { workspaceId: world.workspace.id, projectId: world.projectId, start: START, end: `${DAY}T20:00:00Z` }
-  if (count > 0) await fillRuns(database.db, { ...place, count, textBytes })
+  if (count > 0) await fillDay(database.db, world, { count, textBytes })
   return world
 }
 
@@ -93,7 +90,7 @@ async function createExportOf(world: ExportWorld, user: Keys, changes: Record<st
 
 /** The objects of an export are those of its record, and two readers find each run of the store in them once. */
 async function expectExactly(world: ExportWorld, exportId: string): Promise<void> {
-  const ids = await storedIds(database.db, world.projectId, START, END)
+  const ids = await storedIds(database.db, world.projectId, DAY_START, DAY_END)
   const named = (await world.readRuns(exportId))
     .flatMap((run) => run.metadata.result?.exported_files ?? [])
     .map((file) => file.slice(bucket.name.length + 1))
@@ -238,7 +235,8 @@ describe('an export into a store with users', () => {
     expect((await bucket.keys()).filter((key) => key.includes(id))).toHaveLength(3)
   })
 
-  it('verifies sizes where reading is allowed, and cannot where it is not', async () => {
+  it('verifies sizes where reading is allowed, and cannot where it is not', async (context) => {
+    if (CLUSTERED) context.skip('a kill may end the attempt that is told the wrong size')
     for (const [permissions, errors] of [
       [ALL, { retry_0: expect.stringMatching(/the bucket has \d+ bytes of a file of \d+/) }],
       [without('GetObject'), null],

@@ -1,43 +1,27 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { openCredentials } from '../../../src/platform/bulk-export/destinations.ts'
 import { CLUSTERED } from '../cluster-support/topology.ts'
-import { createWorkspace, startTestDatabase, type TestDatabase } from '../support/database.ts'
-import { ACCESS_KEY, type BucketServer, startBucketServer } from './support/bucket-server.ts'
-import { BASE, createExportWorld, type ExportWorld, type ExportWorldOptions, secretBox } from './support/world.ts'
+import { createWorkspace } from '../support/database.ts'
+import { ACCESS_KEY } from './support/bucket-server.ts'
+import { setExportScene } from './support/scene.ts'
+import { BASE, type ExportWorld, secretBox } from './support/world.ts'
 
-let database: TestDatabase
-let bucket: BucketServer
-const worlds: ExportWorld[] = []
+const scene = setExportScene()
 const servers: Server[] = []
 
-beforeAll(async () => {
-  ;[database, bucket] = await Promise.all([startTestDatabase(), startBucketServer()])
-})
-afterEach(async () => {
-  await Promise.all(worlds.splice(0).map((world) => world.stop()))
+afterEach(() => {
   for (const server of servers.splice(0)) server.closeAllConnections()
-  bucket.clear()
   for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) delete process.env[name]
 })
-afterAll(async () => {
-  await bucket.stop()
-  await database.stop()
-})
-
-async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
-  const world = await createExportWorld({ database, bucket, ...options })
-  worlds.push(world)
-  return world
-}
 
 const PATH = `${BASE}/destinations`
 const body = (config: Record<string, unknown> = {}, changes: Record<string, unknown> = {}) => ({
   destination_type: 's3',
   display_name: 'warehouse',
-  config: { bucket_name: bucket.bucket, prefix: 'here', endpoint_url: bucket.url, ...config },
+  config: { bucket_name: scene.bucket.bucket, prefix: 'here', endpoint_url: scene.bucket.url, ...config },
   credentials: ACCESS_KEY,
   ...changes,
 })
@@ -45,7 +29,7 @@ const count = async (world: ExportWorld) => (await world.ask('GET', PATH)).body.
 
 describe('a destination', () => {
   it('is made once a test file could be written and deleted', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const seen = await world.ask('POST', PATH, body())
     expect(seen).toMatchObject({
       status: 200,
@@ -57,29 +41,29 @@ describe('a destination', () => {
           bucket_name: 'traces',
           prefix: 'here',
           region: null,
-          endpoint_url: bucket.url,
+          endpoint_url: scene.bucket.url,
           include_bucket_in_prefix: false,
         },
         credentials_keys: ['access_key_id', 'secret_access_key'],
       },
     })
-    expect(bucket.requests.map(({ operation }) => operation)).toEqual(['put', 'delete'])
-    expect(bucket.requests[0]?.key).toMatch(/^here\/tmp\/[0-9a-f-]{36}\.txt$/)
-    expect(await bucket.keys()).toEqual([])
+    expect(scene.bucket.requests.map(({ operation }) => operation)).toEqual(['put', 'delete'])
+    expect(scene.bucket.requests[0]?.key).toMatch(/^here\/tmp\/[0-9a-f-]{36}\.txt$/)
+    expect(await scene.bucket.keys()).toEqual([])
     expect((await world.ask('GET', `${PATH}/${seen.body.id}`)).body).toEqual(seen.body)
     expect((await world.ask('GET', PATH)).body).toEqual([seen.body])
   })
 
   it('leaves the test file where deleting is denied, and needs neither reading nor aborting', async () => {
-    const world = await makeWorld()
-    bucket.deny('delete', 'head', 'get', 'abort-upload')
+    const world = await scene.makeWorld()
+    scene.bucket.deny('delete', 'head', 'get', 'abort-upload')
     const { prefix } = (await world.createDestination({}, { prefix: `left/${world.workspace.id}` })).config
-    expect((await bucket.keys()).filter((key) => key.startsWith(`${prefix}/tmp/`))).toHaveLength(1)
+    expect((await scene.bucket.keys()).filter((key) => key.startsWith(`${prefix}/tmp/`))).toHaveLength(1)
   })
 
   it('needs writing', async () => {
-    const world = await makeWorld()
-    bucket.deny('put')
+    const world = await scene.makeWorld()
+    scene.bucket.deny('put')
     expect(await world.ask('POST', PATH, body())).toEqual({
       status: 400,
       body: { detail: expect.stringMatching(/^Access denied: .*\(AccessDenied\)/) },
@@ -98,8 +82,8 @@ describe('a destination', () => {
     ['InvalidAccessKeyId', 403, 'Key ID you provided does not exist'],
     ['SomethingElse', 418, 'Invalid endpoint'],
   ])('is refused for the code %s with status %i as: %s', async (code, status, word) => {
-    const world = await makeWorld()
-    bucket.fail('put', { kind: 'answer', status, code }, 10)
+    const world = await scene.makeWorld()
+    scene.bucket.fail('put', { kind: 'answer', status, code }, 10)
     const seen = await world.ask('POST', PATH, body())
     expect(seen.status).toBe(400)
     expect(seen.body.detail.startsWith(`${word}: `)).toBe(true)
@@ -107,7 +91,7 @@ describe('a destination', () => {
   })
 
   it('is refused by the store itself for a bucket and a key that there are not', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     expect((await world.ask('POST', PATH, body({ bucket_name: 'nowhere' }))).body.detail).toMatch(
       /^Bucket is not valid: .*NoSuchBucket/,
     )
@@ -132,7 +116,7 @@ describe('a destination', () => {
       (server: Server) => server.on('connection', (socket) => socket.end('220 mail.example.com ESMTP\r\n')),
     ],
   ])('is refused as an invalid endpoint for %s', async (_, behave) => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const server = createServer()
     servers.push(server)
     behave(server)
@@ -154,7 +138,7 @@ describe('a destination', () => {
     ['http://2852039166', 'link-local'],
     ['not an address', 'should be an address'],
   ])('is refused as an invalid endpoint at %s: %s', async (endpoint_url, reason) => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const seen = await world.ask('POST', PATH, body({ endpoint_url }))
     expect(seen.status).toBe(400)
     expect(seen.body.detail).toMatch(new RegExp(`^Invalid endpoint: .*(?:${reason})`))
@@ -162,10 +146,10 @@ describe('a destination', () => {
   })
 
   it('may be asked for later when the store is only out of breath', async () => {
-    const world = await makeWorld()
-    bucket.fail('put', { kind: 'answer', status: 503, code: 'SlowDown' }, 2)
+    const world = await scene.makeWorld()
+    scene.bucket.fail('put', { kind: 'answer', status: 503, code: 'SlowDown' }, 2)
     expect((await world.ask('POST', PATH, body())).status).toBe(200)
-    bucket.fail('put', { kind: 'answer', status: 503, code: 'SlowDown' }, 3)
+    scene.bucket.fail('put', { kind: 'answer', status: 503, code: 'SlowDown' }, 3)
     expect(await world.ask('POST', PATH, body())).toMatchObject({
       status: 503,
       body: { detail: expect.stringContaining('SlowDown') },
@@ -173,14 +157,14 @@ describe('a destination', () => {
   })
 
   it('keeps its credentials encrypted, shows their names only, and opens them for itself alone', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const credentials = { access_key_id: 'S3RVER', secret_access_key: 'very-secret-value', session_token: 'passing-token' }
     const { id, credentials_keys } = await world.createDestination({ credentials })
     expect(credentials_keys).toEqual(['access_key_id', 'secret_access_key', 'session_token'])
     const { rows } = await sql<{ text: string }>`select d::text as text from export_destinations d where id = ${id}`.execute(
-      database.db,
+      scene.database.db,
     )
-    const [row] = await database.db.selectFrom('export_destinations').selectAll().where('id', '=', id).execute()
+    const [row] = await scene.database.db.selectFrom('export_destinations').selectAll().where('id', '=', id).execute()
     for (const secret of ['very-secret-value', 'passing-token', 'S3RVER']) {
       expect(rows[0]?.text).not.toContain(secret)
       expect(row?.credentials?.includes(secret)).toBe(false)
@@ -191,7 +175,7 @@ describe('a destination', () => {
   })
 
   it('sends the session token along', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const tokens: unknown[] = []
     const server = createServer((request, response) => {
       tokens.push(request.headers['x-amz-security-token'])
@@ -213,7 +197,7 @@ describe('a destination', () => {
     'uses the environment where the offering is %s and credentials are left out',
     async (offering, context) => {
       if (CLUSTERED) context.skip('the environment is that of this process alone')
-      const world = await makeWorld({ offering })
+      const world = await scene.makeWorld({ offering })
       process.env['AWS_ACCESS_KEY_ID'] = 'S3RVER'
       process.env['AWS_SECRET_ACCESS_KEY'] = 'S3RVER'
       expect(await world.createDestination({ credentials: null })).toMatchObject({ credentials_keys: [] })
@@ -225,7 +209,7 @@ describe('a destination', () => {
   )
 
   it('must have credentials in the cloud, and the answer says so', async () => {
-    const world = await makeWorld({ offering: 'cloud' })
+    const world = await scene.makeWorld({ offering: 'cloud' })
     const seen = await world.ask('POST', PATH, body({}, { credentials: undefined }))
     expect(seen).toEqual({
       status: 400,
@@ -235,9 +219,10 @@ describe('a destination', () => {
   })
 
   it('takes new credentials after a test write with them, and keeps the old ones otherwise', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createDestination()
-    const stored = () => database.db.selectFrom('export_destinations').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+    const stored = () =>
+      scene.database.db.selectFrom('export_destinations').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     const wrong = { access_key_id: 'nobody', secret_access_key: 'new' }
     expect((await world.ask('PATCH', `${PATH}/${id}`, { credentials: wrong })).body.detail).toMatch(
       /^Key ID you provided does not exist/,
@@ -253,9 +238,9 @@ describe('a destination', () => {
   })
 
   it("is another workspace's 404", async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createDestination()
-    const other = await createWorkspace(database.db)
+    const other = await createWorkspace(scene.database.db)
     for (const [method, content] of [
       ['GET', undefined],
       ['PATCH', { credentials: ACCESS_KEY }],
@@ -266,7 +251,7 @@ describe('a destination', () => {
   })
 
   it('lists every fault of a request at once', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const seen = await world.ask('POST', PATH, {
       destination_type: 'gcs',
       display_name: 'a/b',

@@ -4,53 +4,30 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
 import { startHesitantDatabase } from './support/hesitant-database.ts'
 import { type KillableWorker, startKillableWorker } from './support/killable-worker.ts'
 import { askDuckDb } from './support/readers.ts'
-import { addRun, fillRuns, storedIds } from './support/runs.ts'
-import { createExportWorld, DAY, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
+import { addRun, DAY, DAY_END, DAY_START, storedIds } from './support/runs.ts'
+import { setExportScene } from './support/scene.ts'
+import type { ExportWorld } from './support/world.ts'
 
 /** How often a worker is killed; the suite's default keeps it short. */
 const KILLS = Number(process.env['EXPORT_KILLS'] || 20)
-const START = `${DAY}T00:00:00Z`
-const END = '2026-08-20T00:00:00Z'
 
-let database: TestDatabase
-let bucket: BucketServer
-let spool: string
-const worlds: ExportWorld[] = []
+const scene = setExportScene()
 const workers: KillableWorker[] = []
+let spool: string
 
 beforeAll(async () => {
-  ;[database, bucket, spool] = await Promise.all([
-    startTestDatabase(),
-    startBucketServer(),
-    mkdtemp(path.join(tmpdir(), 'kill-')),
-  ])
+  spool = await mkdtemp(path.join(tmpdir(), 'kill-'))
 })
 afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.kill()))
-  await Promise.all(worlds.splice(0).map((world) => world.stop()))
-  bucket.clear()
 })
-afterAll(async () => {
-  await bucket.stop()
-  await database.stop()
-  await rm(spool, { recursive: true, force: true })
-})
-
-async function makeWorld(count: number, options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
-  const world = await createExportWorld({ database, bucket, ...options })
-  worlds.push(world)
-  const place = { workspaceId: world.workspace.id, projectId: world.projectId, start: START, end: END }
-  if (count > 0) await fillRuns(database.db, { ...place, count })
-  return world
-}
+afterAll(() => rm(spool, { recursive: true, force: true }))
 
 function startWorker(world: ExportWorld, { owner, logLevel }: { owner: string; logLevel?: string }): KillableWorker {
-  const orders = { databaseUrl: database.url, spool: path.join(spool, owner), owner, settings: world.settings }
+  const orders = { databaseUrl: scene.database.url, spool: path.join(spool, owner), owner, settings: world.settings }
   const worker = startKillableWorker({ ...orders, ...(logLevel === undefined ? {} : { logLevel }) })
   workers.push(worker)
   return worker
@@ -58,13 +35,9 @@ function startWorker(world: ExportWorld, { owner, logLevel }: { owner: string; l
 
 /** The export's files are exactly the bucket's, and they hold exactly these runs, each once. */
 async function expectExactly(world: ExportWorld, exportId: string, ids: readonly string[]): Promise<void> {
-  const runs = await world.readRuns(exportId)
-  const named = runs
-    .flatMap((run) => run.metadata.result?.exported_files ?? [])
-    .map((file) => file.slice(bucket.bucket.length + 1))
-  expect((await bucket.keys()).filter((key) => key.includes(exportId))).toEqual(named.toSorted())
-  const rows = await askDuckDb(named.map(bucket.fileOf), 'select id from read_parquet(FILES)')
+  const rows = await askDuckDb(await scene.filesOf(world, exportId), 'select id from read_parquet(FILES)')
   expect(rows.map((row) => String(row['id'])).toSorted()).toEqual(ids)
+  const runs = await world.readRuns(exportId)
   expect(runs.reduce((sum, run) => sum + run.rows_exported, 0)).toBe(ids.length)
   expect(runs.map((run) => run.metadata.result?.pending_upload ?? null)).toEqual(runs.map(() => null))
 }
@@ -73,8 +46,11 @@ describe('exactly once', () => {
   it(
     `holds for both formats when the worker is killed ${KILLS} times at random moments`,
     async () => {
-      const world = await makeWorld(3000, { settings: { fileRows: 60, leaseMs: 1000, heartbeatMs: 100, lossesMax: 10_000 } })
-      const ids = await storedIds(database.db, world.projectId, START, END)
+      const world = await scene.makeWorld({
+        runs: 3000,
+        settings: { fileRows: 60, leaseMs: 1000, heartbeatMs: 100, lossesMax: 10_000 },
+      })
+      const ids = await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END)
       const made: string[] = []
       const makeBoth = async () => {
         for (const format_version of ['v1', 'v2_beta'])
@@ -93,7 +69,7 @@ describe('exactly once', () => {
         await sleep(Math.random() * 1500)
         const { rows } = await sql<{
           n: number
-        }>`select count(*)::int as n from bulk_export_runs where lease_token is not null`.execute(database.db)
+        }>`select count(*)::int as n from bulk_export_runs where lease_token is not null`.execute(scene.database.db)
         if ((rows[0]?.n ?? 0) > 0) killedAtWork += 1
         await worker.kill()
       }
@@ -108,13 +84,13 @@ describe('exactly once', () => {
   )
 
   it('holds when a worker sleeps past its lease: it cannot commit any more', async () => {
-    const world = await makeWorld(400, { settings: { fileRows: 100, leaseMs: 1200, heartbeatMs: 200 } })
-    const ids = await storedIds(database.db, world.projectId, START, END)
+    const world = await scene.makeWorld({ runs: 400, settings: { fileRows: 100, leaseMs: 1200, heartbeatMs: 200 } })
+    const ids = await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END)
     const { id } = await world.createExport()
     const sleeper = startWorker(world, { owner: 'sleeper', logLevel: 'info' })
     const [asleep, awake] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let uploads = 0
-    bucket.onRequest = async (operation, key) => {
+    scene.bucket.onRequest = async (operation, key) => {
       if (operation !== 'put' || !key.endsWith('.parquet')) return
       uploads += 1
       if (uploads === 2) {
@@ -140,17 +116,17 @@ describe('exactly once', () => {
   })
 
   it('fixes the set of runs when the export run starts: later ones are counted, also over a retry', async () => {
-    const world = await makeWorld(300, { settings: { fileRows: 100 } })
-    const ids = await storedIds(database.db, world.projectId, START, END)
+    const world = await scene.makeWorld({ runs: 300, settings: { fileRows: 100 } })
+    const ids = await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END)
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
     let uploads = 0
-    bucket.onRequest = async (operation, key) => {
+    scene.bucket.onRequest = async (operation, key) => {
       if (operation !== 'put' || !key.endsWith('.parquet')) return
       uploads += 1
       if (uploads === 2) {
         for (const at of ['00:00:00', '23:59:59', '12:00:00'])
-          await addRun(database.db, { ...place, start_time: `${DAY}T${at}.000001Z` })
-        bucket.fail('put', { kind: 'answer', status: 500, code: 'InternalError' }, 3)
+          await addRun(scene.database.db, { ...place, start_time: `${DAY}T${at}.000001Z` })
+        scene.bucket.fail('put', { kind: 'answer', status: 500, code: 'InternalError' }, 3)
       }
     }
     const ended = await world.run()
@@ -164,50 +140,55 @@ describe('exactly once', () => {
   })
 
   it('writes a part that was under way again under its own name, with the same last row', async () => {
-    const world = await makeWorld(200, { settings: { fileRows: 100 } })
+    const world = await scene.makeWorld({ runs: 200, settings: { fileRows: 100 } })
     const keys: string[] = []
-    bucket.onRequest = (operation, key) => void (operation === 'put' && key.endsWith('.parquet') && keys.push(key))
+    scene.bucket.onRequest = (operation, key) => void (operation === 'put' && key.endsWith('.parquet') && keys.push(key))
     const { id } = await world.createExport()
     // The object is there, but the worker never hears of it.
-    bucket.fail('put', { kind: 'reset', when: 'after' }, 3)
+    scene.bucket.fail('put', { kind: 'reset', when: 'after' }, 3)
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 200, files_exported: 2 } })
     expect(keys.length).toBe(5)
     expect(new Set(keys).size).toBe(2)
-    await expectExactly(world, id, await storedIds(database.db, world.projectId, START, END))
+    await expectExactly(world, id, await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END))
   })
 
   it('ends the multipart upload of a worker that was killed', async () => {
-    const world = await makeWorld(500, {
+    const world = await scene.makeWorld({
+      runs: 500,
       settings: { multipartAboveBytes: 1000, uploadPartBytes: 20_000, leaseMs: 800, heartbeatMs: 100 },
     })
     const { id } = await world.createExport({ compression: 'none' })
     const victim = startWorker(world, { owner: 'victim' })
     let parts = 0
-    bucket.onRequest = async (operation) => {
+    scene.bucket.onRequest = async (operation) => {
       if (operation !== 'upload-part') return
       parts += 1
       if (parts === 3) await victim.kill()
     }
     await expect.poll(() => parts, { timeout: 20_000 }).toBe(3)
     await expect.poll(() => victim.child.signalCode).toBe('SIGKILL')
-    const [run] = await database.db.selectFrom('bulk_export_runs').select(['id', 'pending']).where('export_id', '=', id).execute()
+    const [run] = await scene.database.db
+      .selectFrom('bulk_export_runs')
+      .select(['id', 'pending'])
+      .where('export_id', '=', id)
+      .execute()
     expect(run?.pending).toMatchObject({ rows: 500, uploadId: expect.stringMatching(/./) })
     expect((await world.readRuns(id))[0]?.metadata.result?.pending_upload).toMatchObject({
       rows_count: 500,
       file_path: `traces/${run?.pending?.key}`,
     })
-    bucket.onRequest = null
+    scene.bucket.onRequest = null
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED' })
-    expect(bucket.requests.filter(({ operation }) => operation === 'abort-upload').map(({ key }) => key)).toEqual([
+    expect(scene.bucket.requests.filter(({ operation }) => operation === 'abort-upload').map(({ key }) => key)).toEqual([
       run?.pending?.key,
     ])
-    await expectExactly(world, id, await storedIds(database.db, world.projectId, START, END))
+    await expectExactly(world, id, await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END))
   })
 
   it('hands its runs back when the process stops, and costs no retry', async () => {
-    const world = await makeWorld(400, { settings: { fileRows: 50 } })
+    const world = await scene.makeWorld({ runs: 400, settings: { fileRows: 50 } })
     const { id } = await world.createExport()
     const first = await world.startWorkers()
     await expect
@@ -218,27 +199,27 @@ describe('exactly once', () => {
     expect(between).toMatchObject({ status: 'CREATED', retry_number: 0, errors: null })
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED' })
-    await expectExactly(world, id, await storedIds(database.db, world.projectId, START, END))
+    await expectExactly(world, id, await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END))
   })
 
   it('believes no number of rows that the database has not said yet', async () => {
-    const world = await makeWorld(300, { settings: { fileRows: 100 } })
-    const hesitant = await startHesitantDatabase(database.url)
+    const world = await scene.makeWorld({ runs: 300, settings: { fileRows: 100 } })
+    const hesitant = await startHesitantDatabase(scene.database.url)
     const { id } = await world.createExport()
     const workers = await world.startWorkers({ databaseUrl: hesitant.url })
     expect(await world.end(id)).toMatchObject({ status: 'COMPLETED' })
     await workers.stop()
     await hesitant.stop()
     expect(hesitant.hesitated()).toBeGreaterThanOrEqual(3)
-    await expectExactly(world, id, await storedIds(database.db, world.projectId, START, END))
+    await expectExactly(world, id, await storedIds(scene.database.db, world.projectId, DAY_START, DAY_END))
   })
 
   it('is not called complete when a row of the store is missing', async () => {
-    const world = await makeWorld(50, { settings: { retries: 0 } })
+    const world = await scene.makeWorld({ runs: 50, settings: { retries: 0 } })
     const { id } = await world.createExport()
     // As if a part had been passed over.
     await sql`update bulk_export_runs set cursor_time = ${`${DAY}T12:00:00Z`}, cursor_id = gen_random_uuid() where export_id = ${id}`.execute(
-      database.db,
+      scene.database.db,
     )
     await world.startWorkers()
     expect(await world.end(id)).toMatchObject({
@@ -248,9 +229,9 @@ describe('exactly once', () => {
   })
 
   it('keeps the order of places at one start: many runs at the same microsecond are cut by their ids', async () => {
-    const world = await makeWorld(0, { settings: { fileRows: 7 } })
+    const world = await scene.makeWorld({ settings: { fileRows: 7 } })
     const place = { workspace_id: world.workspace.id, session_id: world.projectId, start_time: `${DAY}T08:00:00.123456Z` }
-    const ids = await Promise.all(Array.from({ length: 50 }, () => addRun(database.db, place)))
+    const ids = await Promise.all(Array.from({ length: 50 }, () => addRun(scene.database.db, place)))
     const ended = await world.run()
     expect(ended.progress.files_exported).toBe(8)
     await expectExactly(world, ended.id, ids.toSorted())

@@ -1,46 +1,27 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createWorkspace, startTestDatabase, type TestDatabase } from '../support/database.ts'
-import { ACCESS_KEY, type BucketServer, startBucketServer } from './support/bucket-server.ts'
-import { fillRuns } from './support/runs.ts'
-import { BASE, createExportWorld, DAY, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
+import { describe, expect, it } from 'vitest'
+import { createWorkspace } from '../support/database.ts'
+import { ACCESS_KEY } from './support/bucket-server.ts'
+import { DAY, DAY_END, DAY_START } from './support/runs.ts'
+import { setExportScene } from './support/scene.ts'
+import { BASE, type ExportWorld } from './support/world.ts'
 
-let database: TestDatabase
-let bucket: BucketServer
-const worlds: ExportWorld[] = []
-
-beforeAll(async () => {
-  ;[database, bucket] = await Promise.all([startTestDatabase(), startBucketServer()])
-})
-afterEach(async () => {
-  await Promise.all(worlds.splice(0).map((world) => world.stop()))
-  bucket.clear()
-})
-afterAll(async () => {
-  await bucket.stop()
-  await database.stop()
-})
-
-async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
-  const world = await createExportWorld({ database, bucket, ...options })
-  worlds.push(world)
-  return world
-}
+const scene = setExportScene()
 
 async function tryCreate(world: ExportWorld, changes: Record<string, unknown>) {
   const { id } = await world.createDestination()
   const base = {
     bulk_export_destination_id: id,
     session_id: world.projectId,
-    start_time: `${DAY}T00:00:00Z`,
-    end_time: '2026-08-20T00:00:00Z',
+    start_time: DAY_START,
+    end_time: DAY_END,
   }
   return world.ask('POST', BASE, { ...base, ...changes })
 }
 
 describe('the record of an export', () => {
   it('has every field, with its defaults', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const made = await world.createExport({ start_time: '2026-08-19T02:00:00+02:00', end_time: '2026-08-21T10:00:00.123456' })
     expect(made).toMatchObject({
       tenant_id: world.workspace.id,
@@ -77,7 +58,7 @@ describe('the record of an export', () => {
   })
 
   it('has Title Case statuses in the tongue of the vendor', async () => {
-    const world = await makeWorld({ dialect: 'vendor' })
+    const world = await scene.makeWorld({ dialect: 'vendor' })
     const made = await world.createExport()
     expect(made.status).toBe('Created')
     expect((await world.readRuns(made.id))[0]?.status).toBe('Created')
@@ -113,7 +94,7 @@ describe('creating an export', () => {
     [{ session_id: undefined, all_experiments: true }, 'session_id', 'Field required'],
     [{ bulk_export_destination_id: 'x' }, 'bulk_export_destination_id', 'UUID'],
   ])('refuses %j at %s: %s', async (changes, place, message) => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const seen = await tryCreate(world, changes)
     expect(seen.status).toBe(422)
     expect(seen.body.detail).toHaveLength(1)
@@ -125,7 +106,7 @@ describe('creating an export', () => {
   })
 
   it.each([1, 168])('takes %i as interval_hours', async (interval_hours) => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const seen = await tryCreate(world, { end_time: undefined, interval_hours, export_fields: ['id'] })
     expect(seen).toMatchObject({
       status: 200,
@@ -135,8 +116,8 @@ describe('creating an export', () => {
   })
 
   it('knows the destinations and tracing projects of the workspace only', async () => {
-    const world = await makeWorld()
-    const other = await makeWorld()
+    const world = await scene.makeWorld()
+    const other = await scene.makeWorld()
     const { id } = await other.createDestination()
     for (const changes of [
       { bulk_export_destination_id: id },
@@ -148,7 +129,7 @@ describe('creating an export', () => {
   })
 
   it('is refused to the developer plan, with the reason', async () => {
-    const world = await makeWorld({ plan: 'developer' })
+    const world = await scene.makeWorld({ plan: 'developer' })
     const reason = "Bulk export is available on the Plus and Enterprise plans only; this workspace has the plan 'developer'."
     const body = {
       bulk_export_destination_id: randomUUID(),
@@ -159,17 +140,17 @@ describe('creating an export', () => {
     expect(await world.ask('POST', BASE, body)).toEqual({ status: 403, body: { detail: reason } })
     const destination = {
       display_name: 'x',
-      config: { bucket_name: 'traces', endpoint_url: bucket.url },
+      config: { bucket_name: 'traces', endpoint_url: scene.bucket.url },
       credentials: ACCESS_KEY,
     }
     expect(await world.ask('POST', `${BASE}/destinations`, destination)).toEqual({ status: 403, body: { detail: reason } })
-    expect(bucket.requests).toEqual([])
-    const plus = await makeWorld({ plan: 'plus' })
+    expect(scene.bucket.requests).toEqual([])
+    const plus = await scene.makeWorld({ plan: 'plus' })
     expect((await plus.createExport()).status).toBe('CREATED')
   })
 
   it('is limited by the hour and in schedules where the settings say so', async () => {
-    const world = await makeWorld({ settings: { creationsAnHour: 4, schedulesMax: 2 } })
+    const world = await scene.makeWorld({ settings: { creationsAnHour: 4, schedulesMax: 2 } })
     const scheduled = { end_time: undefined, interval_hours: 1, start_time: '2100-01-01T00:00:00Z' }
     for (let turn = 0; turn < 2; turn += 1) expect((await tryCreate(world, scheduled)).status).toBe(200)
     expect(await tryCreate(world, scheduled)).toMatchObject({
@@ -183,10 +164,10 @@ describe('creating an export', () => {
   })
 
   it("is confined to the workspace: another one's export is a 404", async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createExport()
     const [run] = await world.readRuns(id)
-    const { key } = await createWorkspace(database.db)
+    const { key } = await createWorkspace(scene.database.db)
     for (const path of [`/${id}`, `/${id}/runs`, `/${id}/runs/${run?.id}`, `/runs?source_bulk_export_id=${id}`]) {
       expect((await world.ask('GET', `${BASE}${path}`, undefined, { key })).status).toBe(404)
     }
@@ -199,7 +180,7 @@ describe('creating an export', () => {
 
 describe('cancelling an export', () => {
   it.each(['Cancelled', 'CANCELLED', 'cancelled', 'cAnCeLLeD'])('works with %s', async (status) => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createExport()
     const seen = await world.ask('PATCH', `${BASE}/${id}`, { status })
     expect(seen).toMatchObject({ status: 200, body: { id, status: 'CANCELLED', status_message: 'cancelled by a user' } })
@@ -210,7 +191,7 @@ describe('cancelling an export', () => {
   })
 
   it('is the only change there is', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createExport()
     for (const status of ['Completed', 'RUNNING', '', 5])
       expect((await world.ask('PATCH', `${BASE}/${id}`, { status })).status).toBe(422)
@@ -218,7 +199,7 @@ describe('cancelling an export', () => {
   })
 
   it('does nothing to an export that has ended: final states are final', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const ended = await world.run()
     expect(await world.ask('PATCH', `${BASE}/${ended.id}`, { status: 'Cancelled' })).toMatchObject({
       status: 409,
@@ -228,17 +209,10 @@ describe('cancelling an export', () => {
   })
 
   it('ends the work: nothing is stored afterwards, and no file stays that counts nowhere', async () => {
-    const world = await makeWorld({ settings: { fileRows: 50 } })
-    await fillRuns(database.db, {
-      workspaceId: world.workspace.id,
-      projectId: world.projectId,
-      count: 1000,
-      start: `${DAY}T00:00:00Z`,
-      end: `${DAY}T20:00:00Z`,
-    })
+    const world = await scene.makeWorld({ runs: 1000, settings: { fileRows: 50 } })
     const { id } = await world.createExport()
     let uploads = 0
-    bucket.onRequest = async (operation, key) => {
+    scene.bucket.onRequest = async (operation, key) => {
       if (operation !== 'put' || !key.endsWith('.parquet')) return
       uploads += 1
       if (uploads === 3) expect((await world.ask('PATCH', `${BASE}/${id}`, { status: 'Cancelled' })).status).toBe(200)
@@ -253,7 +227,7 @@ describe('cancelling an export', () => {
     expect(run).toMatchObject({ status: 'CANCELLED', rows_exported: 100, metadata: { result: { pending_upload: null } } })
     expect({ ...run, metadata: null, updated_at: null }).toEqual({ ...runs[0], metadata: null, updated_at: null })
     const files = run?.metadata.result?.exported_files ?? []
-    expect((await bucket.keys()).filter((key) => key.includes(id)).map((key) => `traces/${key}`)).toEqual(files)
+    expect((await scene.bucket.keys()).filter((key) => key.includes(id)).map((key) => `traces/${key}`)).toEqual(files)
     expect(files).toHaveLength(2)
     // A new worker does not take it up again.
     await (await world.startWorkers()).stop()

@@ -1,57 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import fc from 'fast-check'
 import { EXPORTABLE_FIELDS } from '../../../src/contract/exportable-fields.ts'
-import { startTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
 import { askDuckDb, describeFile, readWithHyparquet, type Row } from './support/readers.ts'
-import { addRun, fillRuns } from './support/runs.ts'
+import { addRun, DAY } from './support/runs.ts'
+import { setExportScene } from './support/scene.ts'
 import { comparable, normalise, storedRuns } from './support/store.ts'
-import { createExportWorld, DAY, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
 
-let database: TestDatabase
-let bucket: BucketServer
-const worlds: ExportWorld[] = []
-
-beforeAll(async () => {
-  ;[database, bucket] = await Promise.all([startTestDatabase(), startBucketServer()])
-})
-afterEach(async () => {
-  await Promise.all(worlds.splice(0).map((world) => world.stop()))
-  bucket.clear()
-})
-afterAll(async () => {
-  await bucket.stop()
-  await database.stop()
-})
-
-async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
-  const world = await createExportWorld({ database, bucket, ...options })
-  worlds.push(world)
-  return world
-}
-
-const fill = (world: ExportWorld, count: number, more: { textBytes?: number } = {}) =>
-  fillRuns(database.db, {
-    workspaceId: world.workspace.id,
-    projectId: world.projectId,
-    count,
-    start: `${DAY}T00:00:00Z`,
-    end: `${DAY}T23:59:59Z`,
-    ...more,
-  })
-
-/** Files of an export that has completed, as the record names them; the bucket has these and no others. */
-async function filesOf(world: ExportWorld, exportId: string): Promise<string[]> {
-  const runs = await world.readRuns(exportId)
-  const named = runs
-    .flatMap((run) => run.metadata.result?.exported_files ?? [])
-    .map((file) => file.slice(bucket.bucket.length + 1))
-  const keys = await bucket.keys()
-  expect(keys.filter((key) => key.includes(exportId))).toEqual(named.toSorted())
-  return named.map((key) => bucket.fileOf(key))
-}
+const scene = setExportScene()
 
 const byId = (rows: readonly Row[]) => new Map(rows.map((row) => [String(row['id']), normalise(row)]))
 
@@ -59,8 +16,7 @@ describe('an export', () => {
   it.each(['v1', 'v2_beta'])(
     'in %s is equal to the store, row for row and field for field, to two readers',
     async (format_version) => {
-      const world = await makeWorld({ settings: { fileRows: 300, groupRows: 100 } })
-      await fill(world, 1000)
+      const world = await scene.makeWorld({ runs: 1000, settings: { fileRows: 300, groupRows: 100 } })
       const place = { workspace_id: world.workspace.id, session_id: world.projectId }
       const nasty = [
         { error: '\u0001quote\u0001 \u0002delimiter\u0002\r\nand lines\n', name: '\\N' },
@@ -74,15 +30,15 @@ describe('an export', () => {
         { reference_example_id: world.projectId, dotted_order: null, name: '\u{1F600}'.repeat(50) },
       ]
       for (const [index, columns] of nasty.entries())
-        await addRun(database.db, { ...place, start_time: `${DAY}T12:00:00.00000${index}Z`, ...columns })
-      const stored = await storedRuns(database.db, world.projectId)
+        await addRun(scene.database.db, { ...place, start_time: `${DAY}T12:00:00.00000${index}Z`, ...columns })
+      const stored = await storedRuns(scene.database.db, world.projectId)
       const [first, second] = [...stored.keys()]
       await sql`insert into feedback (workspace_id, id, run_id, key, score, value) values
       (${world.workspace.id}, gen_random_uuid(), ${first}, 'kind', 0.5, '"good"'),
-      (${world.workspace.id}, gen_random_uuid(), ${second}, 'kind', 1, null)`.execute(
-        database.db,
+      (${world.workspace.id}, gen_random_uuid(), ${second}, 'kind', 1, null)`.execute(scene.database.db)
+      const expected = new Map(
+        [...(await storedRuns(scene.database.db, world.projectId))].map(([id, row]) => [id, comparable(row)]),
       )
-      const expected = new Map([...(await storedRuns(database.db, world.projectId))].map(([id, row]) => [id, comparable(row)]))
       if (format_version === 'v1') {
         // A nanosecond since 1970 does not reach the year 9999.
         for (const row of expected.values()) if (String(row['end_time']).length > 16) row['end_time'] = null
@@ -93,7 +49,7 @@ describe('an export', () => {
         status: 'COMPLETED',
         progress: { rows_exported: 1005, runs_done: 1, estimated_seconds_left: 0 },
       })
-      const files = await filesOf(world, ended.id)
+      const files = await scene.filesOf(world, ended.id)
       expect(files.length).toBe(4)
       const columns = EXPORTABLE_FIELDS.map((field) =>
         field.endsWith('_time')
@@ -118,10 +74,9 @@ describe('an export', () => {
   )
 
   it('has in v1 the types of the hosted service, and in v2_beta richer ones', async () => {
-    const world = await makeWorld()
-    await fill(world, 10)
+    const world = await scene.makeWorld({ runs: 10 })
     const columnsOf = async (format_version: string) => {
-      const [file = ''] = await filesOf(world, (await world.run({ format_version })).id)
+      const [file = ''] = await scene.filesOf(world, (await world.run({ format_version })).id)
       return (await describeFile(file)).columns
     }
     const text = 'BYTE_ARRAY UTF8'
@@ -143,23 +98,21 @@ describe('an export', () => {
     ['zstandard', 'ZSTD'],
     [undefined, 'ZSTD'],
   ])('is compressed with %s as %s', async (compression, codec) => {
-    const world = await makeWorld()
-    await fill(world, 50)
-    const [file = ''] = await filesOf(world, (await world.run(compression === undefined ? {} : { compression })).id)
+    const world = await scene.makeWorld({ runs: 50 })
+    const [file = ''] = await scene.filesOf(world, (await world.run(compression === undefined ? {} : { compression })).id)
     expect((await describeFile(file)).codecs).toEqual([codec])
     expect(await readWithHyparquet(file)).toHaveLength(50)
   })
 
   it('carries the fields that were asked for, in their own order', async () => {
-    const world = await makeWorld()
-    await fill(world, 20)
+    const world = await scene.makeWorld({ runs: 20 })
     const workers = await world.startWorkers()
     const subsets = fc.uniqueArray(fc.constantFrom(...EXPORTABLE_FIELDS), { minLength: 1 })
     await fc.assert(
       fc.asyncProperty(subsets, fc.constantFrom('v1', 'v2_beta'), async (export_fields, format_version) => {
         const { id } = await world.createExport({ export_fields, format_version })
         expect(await world.end(id)).toMatchObject({ status: 'COMPLETED', export_fields })
-        const [file = ''] = await filesOf(world, id)
+        const [file = ''] = await scene.filesOf(world, id)
         expect(Object.keys((await describeFile(file)).columns)).toEqual(
           EXPORTABLE_FIELDS.filter((field) => export_fields.includes(field)),
         )
@@ -171,34 +124,33 @@ describe('an export', () => {
   })
 
   it('keeps a single column apart from nothing: rows whose only field is empty or null are rows', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const place = { workspace_id: world.workspace.id, session_id: world.projectId, start_time: `${DAY}T01:00:00Z` }
-    for (const error of ['', null, 'x', '']) await addRun(database.db, { ...place, error })
-    const [file = ''] = await filesOf(world, (await world.run({ export_fields: ['error'] })).id)
+    for (const error of ['', null, 'x', '']) await addRun(scene.database.db, { ...place, error })
+    const [file = ''] = await scene.filesOf(world, (await world.run({ export_fields: ['error'] })).id)
     const errors = (await readWithHyparquet(file)).map((row) => row['error'])
     expect(errors.toSorted()).toEqual(['', '', 'x', null].toSorted())
   })
 
   it('takes the runs that the filter finds, hostile texts and all', async () => {
-    const world = await makeWorld()
-    await fill(world, 60)
+    const world = await scene.makeWorld({ runs: 60 })
     const hostile = `'; drop table runs; -- $1 \\' "x"`
     const place = { workspace_id: world.workspace.id, session_id: world.projectId, start_time: `${DAY}T01:00:00Z` }
-    const id = await addRun(database.db, { ...place, name: hostile })
+    const id = await addRun(scene.database.db, { ...place, name: hostile })
     const found = await world.run({ filter: `eq(name, ${JSON.stringify(hostile)})` })
     expect(found.progress.rows_exported).toBe(1)
-    const [file = ''] = await filesOf(world, found.id)
+    const [file = ''] = await scene.filesOf(world, found.id)
     expect((await readWithHyparquet(file))[0]).toMatchObject({ id, name: hostile })
     const roots = await world.run({ filter: 'and(eq(is_root, true), neq(error, null))' })
     const { rows } = await sql<{ n: number }>`select count(*)::int as n from runs
-      where session_id = ${world.projectId} and parent_run_id is null and error is not null`.execute(database.db)
+      where session_id = ${world.projectId} and parent_run_id is null and error is not null`.execute(scene.database.db)
     expect(roots.progress.rows_exported).toBe(rows[0]?.n)
     const none = await world.run({ filter: 'eq(name, "nobody")' })
     expect(none).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 0, files_exported: 0 } })
   })
 
   it('lies in the Hive layout, one day a run, and windows hold their start and not their end', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
     const times = [
       '2026-08-18T23:59:59.999999Z',
@@ -208,11 +160,11 @@ describe('an export', () => {
       '2026-08-20T09:59:59.999999Z',
       '2026-08-20T10:00:00Z',
     ]
-    for (const start_time of times) await addRun(database.db, { ...place, start_time })
+    for (const start_time of times) await addRun(scene.database.db, { ...place, start_time })
     const range = { start_time: '2026-08-19T00:00:00Z', end_time: '2026-08-20T10:00:00Z' }
     const ended = await world.run({ ...range, format_version: 'v2_beta' })
     expect(ended.progress).toMatchObject({ rows_exported: 4, runs_total: 2 })
-    const files = await filesOf(world, ended.id)
+    const files = await scene.filesOf(world, ended.id)
     const days = await askDuckDb(
       files,
       `select resource, year, month, day, count(*) as n from read_parquet(FILES, hive_partitioning = true) group by all order by day`,
@@ -224,7 +176,7 @@ describe('an export', () => {
       ['runs', 2026, 8, 20, 2],
     ])
     const old = await world.run({ ...range, format_version: 'v1' })
-    const keys = (await bucket.keys()).filter((key) => key.includes(old.id))
+    const keys = (await scene.bucket.keys()).filter((key) => key.includes(old.id))
     const folder = `root/${world.workspace.id}/export_id=${old.id}/tenant_id=${world.workspace.id}/session_id=${world.projectId}/runs/year=2026/month=8`
     expect(keys.map((key) => key.slice(0, key.lastIndexOf('/')))).toEqual([`${folder}/day=19`, `${folder}/day=20`])
     const runs = await world.readRuns(old.id)
@@ -236,11 +188,10 @@ describe('an export', () => {
   })
 
   it('has the bucket in its path where the destination asks for it', async () => {
-    const world = await makeWorld()
-    await fill(world, 3)
+    const world = await scene.makeWorld({ runs: 3 })
     const { id } = await world.createDestination({}, { include_bucket_in_prefix: true, prefix: '/a//b/' })
     const ended = await world.run({ bulk_export_destination_id: id })
-    expect((await bucket.keys()).find((key) => key.includes(ended.id))).toMatch(/^traces\/a\/b\/export_id=/)
+    expect((await scene.bucket.keys()).find((key) => key.includes(ended.id))).toMatch(/^traces\/a\/b\/export_id=/)
   })
 
   it('has files and row groups of a bounded size, also with very large rows among small ones', async () => {
@@ -251,17 +202,16 @@ describe('an export', () => {
       multipartAboveBytes: 1024 * 1024,
       uploadPartBytes: 5 * 1024 * 1024,
     }
-    const world = await makeWorld({ settings })
-    await fill(world, 4000, { textBytes: 3000 })
+    const world = await scene.makeWorld({ runs: 4000, textBytes: 3000, settings })
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
-    const large = await addRun(database.db, {
+    const large = await addRun(scene.database.db, {
       ...place,
       start_time: `${DAY}T05:00:00Z`,
       inputs: JSON.stringify({ text: 'x\u0001'.repeat(5_000_000) }),
     })
     const ended = await world.run({ format_version: 'v2_beta', compression: 'none' })
     expect(ended).toMatchObject({ status: 'COMPLETED', progress: { rows_exported: 4001 } })
-    const files = await filesOf(world, ended.id)
+    const files = await scene.filesOf(world, ended.id)
     expect(files.length).toBeGreaterThan(4)
     for (const file of files) {
       const { groups } = await describeFile(file)

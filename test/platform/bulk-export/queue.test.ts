@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { EXPORT_RUN_STATUSES, EXPORT_STATUSES, isFinalExportStatus } from '../../../src/contract/export-status.ts'
 import {
   checkpoint,
@@ -16,34 +16,14 @@ import {
 import { ExportFailure } from '../../../src/platform/bulk-export/work/failure.ts'
 import { type Claim, claimRun, reclaimRuns, renewLease } from '../../../src/platform/bulk-export/work/lease.ts'
 import { EXPORT_TRANSITIONS, RUN_TRANSITIONS } from '../../../src/platform/bulk-export/work/states.ts'
-import { startTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
 import { startKillableWorker } from './support/killable-worker.ts'
-import { createExportWorld, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
+import { setExportScene } from './support/scene.ts'
+import type { ExportWorld } from './support/world.ts'
 
-let database: TestDatabase
-let bucket: BucketServer
-const worlds: ExportWorld[] = []
+const scene = setExportScene()
 
-beforeAll(async () => {
-  ;[database, bucket] = await Promise.all([startTestDatabase(), startBucketServer()])
-})
-afterEach(async () => {
-  await Promise.all(worlds.splice(0).map((world) => world.stop()))
-  await database.db.deleteFrom('bulk_exports').execute()
-})
-afterAll(async () => {
-  await bucket.stop()
-  await database.stop()
-})
-
-async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
-  const world = await createExportWorld({ database, bucket, ...options })
-  worlds.push(world)
-  return world
-}
-
-const claim = (world: ExportWorld) => claimRun({ db: database.db, clock: world.clock, settings: world.settings, owner: 'test' })
+const claim = (world: ExportWorld) =>
+  claimRun({ db: scene.database.db, clock: world.clock, settings: world.settings, owner: 'test' })
 const days = (count: number) => ({
   start_time: '2026-01-01T00:00:00Z',
   end_time: new Date(Date.UTC(2026, 0, 1 + count)).toISOString(),
@@ -51,7 +31,7 @@ const days = (count: number) => ({
 
 describe('the queue of export runs', () => {
   it('lets 45 runs of an export begin and no more, by the calendar, also when workers claim together', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createExport(days(60))
     const claims = await Promise.all(Array.from({ length: 60 }, () => claim(world)))
     const begun = claims.flatMap((one) => one ?? [])
@@ -62,8 +42,8 @@ describe('the queue of export runs', () => {
   })
 
   it('lets 15 exports of a workspace run at once; the rest wait as CREATED', async () => {
-    const world = await makeWorld()
-    const other = await makeWorld()
+    const world = await scene.makeWorld()
+    const other = await scene.makeWorld()
     for (let turn = 0; turn < 18; turn += 1) await world.createExport()
     const claims = await Promise.all(Array.from({ length: 20 }, () => claim(world)))
     expect(claims.filter((one) => one !== null)).toHaveLength(15)
@@ -73,7 +53,7 @@ describe('the queue of export runs', () => {
     await other.createExport()
     expect((await claim(world))?.export.workspace_id).toBe(other.workspace.id)
     const done = claims.find((one) => one !== null)
-    await database.db
+    await scene.database.db
       .updateTable('bulk_exports')
       .set({ status: 'COMPLETED' })
       .where('id', '=', done?.export.id ?? '')
@@ -83,7 +63,7 @@ describe('the queue of export runs', () => {
   })
 
   it('is fair: a workspace with a little is served beside one with very much', async () => {
-    const [big, small] = [await makeWorld(), await makeWorld()]
+    const [big, small] = [await scene.makeWorld(), await scene.makeWorld()]
     for (let turn = 0; turn < 3; turn += 1) await big.createExport(days(40))
     await claim(big)
     await small.createExport(days(3))
@@ -98,7 +78,7 @@ describe('the queue of export runs', () => {
   })
 
   it('serves all even with a single worker: the one that was served longest ago comes next', async () => {
-    const [big, small] = [await makeWorld(), await makeWorld()]
+    const [big, small] = [await scene.makeWorld(), await scene.makeWorld()]
     await big.createExport(days(40))
     await small.createExport(days(3))
     const served: string[] = []
@@ -106,7 +86,7 @@ describe('the queue of export runs', () => {
       big.clock.move(1000)
       const next = await claim(big)
       served.push(next?.export.workspace_id === small.workspace.id ? 'small' : 'big')
-      await database.db
+      await scene.database.db
         .updateTable('bulk_export_runs')
         .set({ status: 'COMPLETED', lease_token: null })
         .where('id', '=', next?.run.id ?? '')
@@ -116,15 +96,15 @@ describe('the queue of export runs', () => {
   })
 
   it('goes on when a worker is stopped in the middle of taking a run, and holds what all others need', async () => {
-    const world = await makeWorld({ settings: { workers: 4, lookMs: 1 } })
+    const world = await scene.makeWorld({ settings: { workers: 4, lookMs: 1 } })
     const holders = async () => {
       const { rows } = await sql<{ n: number }>`
         select count(*)::int as n from pg_locks l join pg_stat_activity a using (pid)
-        where l.locktype = 'advisory' and l.granted and a.state = 'idle in transaction'`.execute(database.db)
+        where l.locktype = 'advisory' and l.granted and a.state = 'idle in transaction'`.execute(scene.database.db)
       return rows[0]?.n ?? 0
     }
     const spool = await mkdtemp(path.join(tmpdir(), 'stopped-'))
-    const worker = startKillableWorker({ databaseUrl: database.url, spool, owner: 'stopped', settings: world.settings })
+    const worker = startKillableWorker({ databaseUrl: scene.database.url, spool, owner: 'stopped', settings: world.settings })
     try {
       await worker.ready
       await expect
@@ -152,9 +132,9 @@ describe('the queue of export runs', () => {
   })
 
   it('lets a run wait until its retry is due', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const { id } = await world.createExport()
-    await database.db
+    await scene.database.db
       .updateTable('bulk_export_runs')
       .set({ not_before: new Date(world.clock.now().getTime() + 30_000) })
       .where('export_id', '=', id)
@@ -168,7 +148,7 @@ describe('the queue of export runs', () => {
 describe('a lease', () => {
   const ways = (world: ExportWorld, claim: Claim) => {
     const { clock, settings } = world
-    const { db } = database
+    const { db } = scene.database
     return [
       () => confirmHeld(db, claim),
       () => checkpoint(db, claim, { rows_written: 999 }),
@@ -178,39 +158,39 @@ describe('a lease', () => {
     ]
   }
   const expire = (runId: string) =>
-    database.db
+    scene.database.db
       .updateTable('bulk_export_runs')
       .set({ lease_expires_at: new Date(Date.now() - 1000) })
       .where('id', '=', runId)
       .execute()
   const row = (runId: string) =>
-    database.db.selectFrom('bulk_export_runs').selectAll().where('id', '=', runId).executeTakeFirstOrThrow()
+    scene.database.db.selectFrom('bulk_export_runs').selectAll().where('id', '=', runId).executeTakeFirstOrThrow()
 
   it('that ran out stores nothing, in no way, until it is renewed', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     await world.createExport()
     const held = (await claim(world)) as Claim
     await expire(held.run.id)
     const before = await row(held.run.id)
     for (const way of ways(world, held)) await expect(way()).rejects.toThrow(LeaseLost)
     expect(await row(held.run.id)).toEqual(before)
-    expect(await renewLease(database.db, held, world.settings)).toBe(true)
-    await confirmHeld(database.db, held)
+    expect(await renewLease(scene.database.db, held, world.settings)).toBe(true)
+    await confirmHeld(scene.database.db, held)
   })
 
   it('that is in other hands stores nothing, in no way, and is not renewed', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     await world.createExport()
     const old = (await claim(world)) as Claim
     await expire(old.run.id)
-    expect(await reclaimRuns({ db: database.db, clock: world.clock, settings: world.settings })).toBe(1)
+    expect(await reclaimRuns({ db: scene.database.db, clock: world.clock, settings: world.settings })).toBe(1)
     const fresh = (await claim(world)) as Claim
     expect(fresh.run.id).toBe(old.run.id)
     const before = await row(old.run.id)
     for (const way of ways(world, old)) await expect(way()).rejects.toThrow(LeaseLost)
-    expect(await renewLease(database.db, old, world.settings)).toBe(false)
+    expect(await renewLease(scene.database.db, old, world.settings)).toBe(false)
     expect(await row(old.run.id)).toEqual(before)
-    await completeRun({ db: database.db, clock: world.clock }, fresh, { lateRows: 0 })
+    await completeRun({ db: scene.database.db, clock: world.clock }, fresh, { lateRows: 0 })
     expect(await row(old.run.id)).toMatchObject({ status: 'COMPLETED' })
   })
 })

@@ -1,42 +1,21 @@
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { dueOfSlot, spawnDue } from '../../../src/platform/bulk-export/schedules.ts'
 import { cutIntoDays, windowOfSlot } from '../../../src/platform/bulk-export/windows.ts'
-import { startTestDatabase, SILENT, type TestDatabase } from '../support/database.ts'
-import { type BucketServer, startBucketServer } from './support/bucket-server.ts'
+import { SILENT } from '../support/database.ts'
 import { addRun } from './support/runs.ts'
-import { BASE, createExportWorld, createTestClock, type ExportWorld, type ExportWorldOptions } from './support/world.ts'
+import { setExportScene } from './support/scene.ts'
+import { BASE, createTestClock, type ExportWorld } from './support/world.ts'
 
 const HOUR = 3_600_000
 const MINUTE = 60_000
 
-let database: TestDatabase
-let bucket: BucketServer
-const worlds: ExportWorld[] = []
-
-beforeAll(async () => {
-  ;[database, bucket] = await Promise.all([startTestDatabase(), startBucketServer()])
-})
-afterEach(async () => {
-  await Promise.all(worlds.splice(0).map((world) => world.stop()))
-  bucket.clear()
-  await database.db.deleteFrom('bulk_exports').execute()
-})
-afterAll(async () => {
-  await bucket.stop()
-  await database.stop()
-})
-
-async function makeWorld(options: Partial<ExportWorldOptions> = {}): Promise<ExportWorld> {
-  const world = await createExportWorld({ database, bucket, ...options })
-  worlds.push(world)
-  return world
-}
+const scene = setExportScene()
 
 /** At the last full hour. */
 const hourOf = (world: ExportWorld) => new Date(Math.floor(world.clock.now().getTime() / HOUR) * HOUR)
 const spawn = (world: ExportWorld) =>
-  spawnDue({ db: database.db, clock: world.clock, settings: world.settings, metrics: world.metrics, log: SILENT })
+  spawnDue({ db: scene.database.db, clock: world.clock, settings: world.settings, metrics: world.metrics, log: SILENT })
 
 async function spawned(world: ExportWorld, scheduleId: string) {
   const all = (await world.ask('GET', BASE)).body as {
@@ -51,7 +30,7 @@ async function spawned(world: ExportWorld, scheduleId: string) {
 
 describe('a schedule', () => {
   it('spawns an export for each window, ten minutes after its end, with everything that it was given', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const start = hourOf(world)
     const settings = {
       filter: 'eq(is_root, true)',
@@ -88,7 +67,7 @@ describe('a schedule', () => {
   })
 
   it('catches up after a downtime without gaps and without doubles, whoever spawns', async () => {
-    const world = await makeWorld({ settings: { spawnedUnfinishedMax: 1000 } })
+    const world = await scene.makeWorld({ settings: { spawnedUnfinishedMax: 1000 } })
     const start = new Date(hourOf(world).getTime() - 50 * HOUR)
     const schedule = await world.createExport({ start_time: start.toISOString(), end_time: undefined, interval_hours: 1 })
     await Promise.all(Array.from({ length: 8 }, () => spawn(world)))
@@ -108,7 +87,7 @@ describe('a schedule', () => {
   })
 
   it('waits with catching up while too many of its exports are unfinished', async () => {
-    const world = await makeWorld({ settings: { spawnedUnfinishedMax: 3 } })
+    const world = await scene.makeWorld({ settings: { spawnedUnfinishedMax: 3 } })
     const schedule = await world.createExport({
       start_time: new Date(hourOf(world).getTime() - 10 * HOUR).toISOString(),
       end_time: undefined,
@@ -125,11 +104,11 @@ describe('a schedule', () => {
   })
 
   it('exports what its windows hold, and lists the runs of all that it spawned', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const start = new Date(hourOf(world).getTime() - 3 * HOUR)
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
     for (const minutes of [0, 59, 60, 119])
-      await addRun(database.db, { ...place, start_time: new Date(start.getTime() + minutes * MINUTE) })
+      await addRun(scene.database.db, { ...place, start_time: new Date(start.getTime() + minutes * MINUTE) })
     const schedule = await world.createExport({ start_time: start.toISOString(), end_time: undefined, interval_hours: 1 })
     await world.startWorkers()
     await expect
@@ -146,7 +125,7 @@ describe('a schedule', () => {
   })
 
   it('spawns no more once it is cancelled; what it has spawned goes on', async () => {
-    const world = await makeWorld()
+    const world = await scene.makeWorld()
     const schedule = await world.createExport({
       start_time: new Date(hourOf(world).getTime() - 3 * HOUR).toISOString(),
       end_time: undefined,
@@ -167,7 +146,7 @@ describe('a schedule', () => {
 
   it('has its waits divided by the time scale', async () => {
     const clock = createTestClock(2400)
-    const world = await makeWorld({ clock })
+    const world = await scene.makeWorld({ clock })
     const start = hourOf(world)
     const createdAt = new Date(start.getTime() + 30 * MINUTE)
     const due = dueOfSlot(

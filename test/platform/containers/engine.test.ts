@@ -11,6 +11,7 @@ import { EngineAddressError, engineOf, ping } from '../../../src/platform/contro
 import { settlePlacement } from '../../../src/platform/control-plane/runtimes/docker/placement.ts'
 import { registryCredentials } from '../../../src/platform/control-plane/runtimes/docker/registry-credentials.ts'
 import { SILENT } from '../support/database.ts'
+import { processesWith } from '../support/processes.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'engine-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -184,6 +185,21 @@ describe('the login for a registry', () => {
       expect(await registryCredentials('a.example.com', env)).toEqual(found)
       expect(await registryCredentials('b.example.com', env)).toBeUndefined()
     }
+  })
+
+  test('is not waited for when its helper hangs, whatever that has started; nothing of it goes on', async () => {
+    const long = `sleep 4711.${process.pid}`
+    const hanging = configured({ credsStore: 'test' }, `#!/bin/sh\n${long} &\nwait\n`)
+    const began = performance.now()
+    expect(await registryCredentials('a.example.com', hanging, { limitMs: 300 })).toBeUndefined()
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(processesWith(long)).toEqual([])
+  })
+
+  test('is asked for without the keys of the platform', async () => {
+    const helper = '#!/bin/sh\nprintf \'{"Username":"u","Secret":"%s"}\' "$PLATFORM_SECRET_KEY$AWS_PROFILE"\n'
+    const env = { ...configured({ credsStore: 'test' }, helper), PLATFORM_SECRET_KEY: 'master', AWS_PROFILE: 'mine' }
+    expect(await registryCredentials('a.example.com', env)).toMatchObject({ password: 'mine' })
   })
 
   test('that cannot be read is told without a word of it', async () => {

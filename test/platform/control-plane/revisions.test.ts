@@ -1,24 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { Deployment } from '../../../src/contract/deployment.ts'
 import { REVISION_STATUSES, type RevisionStatus } from '../../../src/contract/status.ts'
-import { create, createControlPlane, gitDeployment, imageDeployment, type TestControlPlane } from '../support/control-plane.ts'
+import { create, gitDeployment, imageDeployment } from '../support/control-plane.ts'
 import { CLUSTERED } from '../cluster-support/topology.ts'
-import { createWorkspace, startTestDatabase, type TestDatabase } from '../support/database.ts'
+import { NOBODY, setPlaneScene } from './support/scene.ts'
 
-const NOBODY = '11111111-1111-1111-1111-111111111111'
-
-let database: TestDatabase
-let plane: TestControlPlane
-let ask: ReturnType<TestControlPlane['as']>
+const scene = setPlaneScene()
+const { ask } = scene
 let deployment: Deployment
 
-beforeAll(async () => {
-  database = await startTestDatabase()
-  plane = createControlPlane({ db: database.db })
-})
-afterAll(() => database.stop())
 beforeEach(async () => {
-  ask = plane.as((await createWorkspace(database.db)).key)
   deployment = await create(ask, gitDeployment('agent'))
 })
 
@@ -30,7 +21,7 @@ const make = async (body?: unknown) => ask({ method: 'POST', path: `/v2/deployme
 
 /** Puts a revision where the queue would have brought it. */
 async function put(id: string, status: RevisionStatus, set: Record<string, unknown> = {}): Promise<void> {
-  await database.db.updateTable('revisions').set({ status, ...set }).where('id', '=', id).execute()
+  await scene.database.db.updateTable('revisions').set({ status, ...set }).where('id', '=', id).execute()
 }
 
 describe('listing revisions', () => {
@@ -197,7 +188,7 @@ describe('interrupting a revision', () => {
     const id = deployment.latest_revision_id as string
     await put(id, status)
     expect(await act(id, 'interruption')).toMatchObject({ status: 202, body: { status } })
-    const row = await database.db.selectFrom('revisions').select('interrupt_requested_at').where('id', '=', id).executeTakeFirstOrThrow()
+    const row = await scene.database.db.selectFrom('revisions').select('interrupt_requested_at').where('id', '=', id).executeTakeFirstOrThrow()
     expect(row.interrupt_requested_at).not.toBeNull()
   })
 
@@ -235,9 +226,9 @@ describe('logs of a revision', () => {
       message: `line ${index}`,
       at: new Date(Date.UTC(2026, 10, 20, 12, 0, index)),
     }))
-    await database.db.insertInto('revision_logs').values(lines).execute()
+    await scene.database.db.insertInto('revision_logs').values(lines).execute()
     const deploy = { ...lines[0]!, type: 'deploy' as const, message: 'started' }
-    await database.db.insertInto('revision_logs').values(deploy).execute()
+    await scene.database.db.insertInto('revision_logs').values(deploy).execute()
   })
 
   it('are read by type, in either order, page by page', async () => {
@@ -288,7 +279,7 @@ describe('logs of a revision', () => {
     expect((await older(`${revision}/build_logs`, { limit: 2, order: 'desc' })).body.logs).toMatchObject([{ message: 'line 6' }, { message: 'line 5' }])
     expect((await older(`${revision}/deploy_logs`)).body.logs).toMatchObject([{ message: 'started' }])
     expect((await older('/deploy_logs', { limit: null })).body.logs).toMatchObject([{ message: 'started' }])
-    await database.db.updateTable('deployments').set({ active_revision_id: (await make()).body.id }).where('id', '=', deployment.id).execute()
+    await scene.database.db.updateTable('deployments').set({ active_revision_id: (await make()).body.id }).where('id', '=', deployment.id).execute()
     expect((await older('/deploy_logs', {})).body.logs).toEqual([])
   })
 })

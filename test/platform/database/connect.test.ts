@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectDatabase } from '../../../src/platform/database/connect.ts'
@@ -16,6 +17,12 @@ afterAll(() => database.stop())
 /** As when the server restarts, or the network between breaks. */
 const cut = (application: string) =>
   sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${application}`.execute(database.db)
+
+const connectionsOf = async (application: string) => {
+  const { rows } = await sql<{ n: number }>`
+    select count(*)::int as n from pg_stat_activity where application_name = ${application}`.execute(database.db)
+  return rows[0]?.n
+}
 
 describe('connections', () => {
   test('one that is lost between two statements of a transaction fails it, and nothing else', async () => {
@@ -62,6 +69,35 @@ describe('announcements', () => {
     await announce(database.db, 'agents')
     await until(() => heard.agents === 2)
     await notifications.close()
+  })
+
+  test('come over one connection, also when the end of the one before is heard late', async () => {
+    const notifications = await listen({ url: `${database.url}?application_name=late`, log: SILENT })
+    const before = notifications.session()
+    before?.emit('error', new Error('the network broke'))
+    await until(() => notifications.session() !== null && notifications.session() !== before)
+    const now = notifications.session()
+    await before?.end()
+    expect(notifications.session()).toBe(now)
+    // Longer than it takes to make another.
+    await sleep(1500)
+    expect([notifications.session() === now, await connectionsOf('late')]).toEqual([true, 1])
+    await notifications.close()
+  })
+
+  test('whose first connection cannot be made are not listened to later', async () => {
+    let tried = 0
+    const refused = listen({
+      url: `${database.url}?application_name=refused`,
+      log: SILENT,
+      onSession: async () => {
+        tried += 1
+        throw new Error('no')
+      },
+    })
+    await expect(refused).rejects.toThrow('no')
+    await sleep(1500)
+    expect([tried, await connectionsOf('refused')]).toEqual([1, 0])
   })
 
   test('of a transaction that is rolled back are not made', async () => {

@@ -7,6 +7,7 @@ import pg from 'pg'
 import type { Deployment } from '../../../src/contract/deployment.ts'
 import type { Revision } from '../../../src/contract/revision.ts'
 import { isFinalRevisionStatus } from '../../../src/contract/status.ts'
+import { type AskPlatform, askPlatform } from '../support/ask-platform.ts'
 import type { GitRepository } from '../support/git-repository.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
@@ -21,7 +22,7 @@ export interface PlatformProcess {
   kill(): Promise<void>
   /** SIGTERM. @returns its exit code. */
   stop(): Promise<number | null>
-  ask<T>(path: string, options?: { method?: string; body?: unknown }): Promise<T>
+  readonly ask: AskPlatform
 }
 
 export async function startPlatformProcess(dataDirectory: string, environment: Record<string, string> = {}): Promise<PlatformProcess> {
@@ -42,16 +43,7 @@ export async function startPlatformProcess(dataDirectory: string, environment: R
     log: () => log,
     kill: async () => void (await end('SIGKILL')),
     stop: () => end('SIGTERM'),
-    ask: async <T>(path: string, { method = 'GET', body }: { method?: string; body?: unknown } = {}) => {
-      const response = await fetch(url + path, {
-        method,
-        headers: { 'X-Api-Key': KEY, 'Content-Type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      const text = await response.text()
-      if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
-      return (text === '' ? undefined : JSON.parse(text)) as T
-    },
+    ask: askPlatform(url, KEY),
   }
 }
 

@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { listen, type Notifications } from '../../../src/platform/database/notifications.ts'
+import type { DatabaseTransaction } from '../../../src/platform/database/schema.ts'
 import { createLeadership, whenLeading } from '../../../src/platform/nodes/leadership.ts'
 import { createMembership, markPresent } from '../../../src/platform/nodes/membership.ts'
 import { noteLeader } from '../../../src/platform/nodes/take-over.ts'
 import { SILENT, startTestDatabase, type TestDatabase } from '../support/database.ts'
+import { meet } from '../support/lock-order.ts'
 import { until } from '../support/processes.ts'
 
 let database: TestDatabase
@@ -89,6 +91,16 @@ describe('who is gone', () => {
 })
 
 describe('the leader', () => {
+  test('is noted on the nodes in one order: two may do it at once', async () => {
+    const nodes = ['c', 'b', 'a'].map((id) => ({ id, role: 'queue' as const, url: null, leads_since: new Date(0) }))
+    await database.db.insertInto('nodes').values(nodes).execute()
+    const lock = (ids: string[]) => (other: DatabaseTransaction) =>
+      other.selectFrom('nodes').select('id').where('id', 'in', ids).orderBy('id').forUpdate().execute()
+    await meet(database.db, { first: lock(['a']), act: () => noteLeader(database.db, 'b'), second: lock(['b', 'c']) })
+    const leading = await database.db.selectFrom('nodes').select('id').where('leads_since', 'is not', null).execute()
+    expect(leading).toEqual([{ id: 'b' }])
+  })
+
   test('is one, does alone what only one may do, and is replaced when its session ends', async () => {
     const names = ['a', 'b', 'c', 'd']
     const sessions = await Promise.all(names.map(session))
@@ -130,5 +142,37 @@ describe('the leader', () => {
     ])
     for (const one of sessions) await one.close()
     expect(await leaderships[0]?.leads()).toBe(false)
+  })
+
+  test('loses the lead when it is silent and its session lasts: its process was stopped, or its machine is lost', async () => {
+    const names = ['stopped', 'next']
+    const [stopped, next] = (await Promise.all(names.map(session))) as [Notifications, Notifications]
+    for (const id of names) await createMembership(database.db, { id, role: 'queue', url: null, keyNames: [] }).beat()
+    let now = 0
+    const leadership = (one: Notifications) => createLeadership({ session: one.session, log: SILENT, monotonic: () => now })
+    expect(await leadership(stopped).leads()).toBe(true)
+    const heir = leadership(next)
+    /** Twelve seconds of questions, after which a lock that was given up is to be had. */
+    const asks = async () => {
+      for (let turn = 0; turn < 6; turn += 1) {
+        now += 2001
+        expect(await heir.leads()).toBe(false)
+      }
+    }
+    await asks()
+    await silent('stopped', 60)
+    now += 2001
+    expect(await heir.leads()).toBe(false)
+    await silent('stopped', 0)
+    await asks()
+    expect(stopped.session(), 'it was only away together with the database').not.toBeNull()
+
+    await silent('stopped', 21)
+    await asks()
+    await until(async () => {
+      now += 2001
+      return heir.leads()
+    })
+    await Promise.all([stopped.close(), next.close()])
   })
 })

@@ -4,14 +4,11 @@ import type { Dialect } from '../../../src/contract/dialects.ts'
 import { controlPlaneRoutes } from '../../../src/platform/control-plane/routes/routes.ts'
 import type { Offering } from '../../../src/platform/control-plane/source-rules.ts'
 import type { Database } from '../../../src/platform/database/schema.ts'
-import { createApp } from '../../../src/platform/http/app.ts'
-import { describeApi } from '../../../src/platform/http/openapi.ts'
 import type { Log } from '../../../src/platform/log.ts'
 import { createSecretBox, type SecretBox } from '../../../src/platform/secrets.ts'
-import { createAuthenticate } from '../../../src/platform/workspaces/authenticate.ts'
 import { askCluster, CLUSTERED, clusterOn } from '../cluster-support/topology.ts'
 import { SILENT } from './database.ts'
-import { readDescription } from './description.ts'
+import { createDescribedApp } from './described-app.ts'
 
 export interface Ask {
   readonly method?: string
@@ -55,17 +52,7 @@ export function createControlPlane({
 }): TestControlPlane {
   const secretBox = createSecretBox(SECRET_KEY)
   const routes = controlPlaneRoutes({ db, secretBox, offering })
-  const authenticate = createAuthenticate(db)
-  const document = describeApi(routes, dialect)
-  const description = readDescription(document)
-  const app = createApp({
-    routes,
-    authenticate: (request) => authenticate((name) => request.headers.get(name)),
-    dialect,
-    ready: async () => true,
-    openapi: () => document,
-    log,
-  })
+  const { app, description } = createDescribedApp({ db, routes, dialect, log })
   const ask = async ({ method = 'GET', path, key, headers = {}, body, raw }: Ask): Promise<Seen> => {
     const content = raw ?? (body === undefined ? null : JSON.stringify(body))
     const init = {

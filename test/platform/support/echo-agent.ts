@@ -1,9 +1,8 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildAgent, type BuiltAgent } from '../../../src/platform/control-plane/sources/build.ts'
+import { echoPackages } from '../../support/echo-packages.ts'
 import { createGitRepository, type GitRepository } from './git-repository.ts'
 import { memoryLog } from './memory-log.ts'
 
@@ -21,41 +20,19 @@ export function echoAgentFile(name: string): string {
   return readFileSync(path.join(ECHO_AGENT, name), 'utf8')
 }
 
-/**
- * The example agent, built below a folder. Its packages are installed once for a lockfile and copied from then on: the install itself is
- * tested elsewhere.
- */
-export async function buildEchoAgent(folder: string): Promise<BuiltAgent> {
+/** The example agent with other files beside it, built below a folder. Its packages are linked: the install itself is tested elsewhere. */
+export async function buildEchoAgent(folder: string, files: Record<string, string> = {}): Promise<BuiltAgent> {
   const repository = createEchoRepository(path.join(folder, 'echo'))
-  const key = createHash('sha256').update(echoAgentFile('package-lock.json')).update(process.version).digest('hex').slice(0, 16)
-  const packages = path.join(tmpdir(), `echo-agent-packages-${key}`)
-  const cached = existsSync(packages)
-  const agent = await buildAgent(
+  repository.commit(files)
+  return buildAgent(
     {
       source: { repoUrl: repository.directory, ref: 'main' },
       configPath: 'langgraph.json',
       directory: path.join(folder, 'build'),
-      installCommand: cached ? `cp -R '${packages}' node_modules` : null,
+      installCommand: `ln -s '${await echoPackages()}' node_modules`,
       env: {},
       npmCache: path.join(folder, 'npm-cache'),
     },
     { log: memoryLog(), signal: new AbortController().signal },
   )
-  if (!cached) keep(path.join(agent.directory, 'node_modules'), packages)
-  return agent
-}
-
-/** Written aside and moved into place: several test files may do it at once, and one may be interrupted. */
-function keep(from: string, to: string): void {
-  const aside = `${to}.${randomUUID()}`
-  mkdirSync(aside)
-  try {
-    cpSync(from, path.join(aside, 'packages'), { recursive: true, verbatimSymlinks: true })
-    renameSync(path.join(aside, 'packages'), to)
-  } catch (error) {
-    // Another one was sooner.
-    if (!existsSync(to)) throw error
-  } finally {
-    rmSync(aside, { recursive: true, force: true })
-  }
 }

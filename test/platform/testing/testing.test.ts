@@ -202,6 +202,37 @@ describe('the means for tests', () => {
     }
   })
 
+  it('leave nothing in a bucket of an export that they end', async () => {
+    const bucket = await startBucketServer()
+    try {
+      const post = async (address: string, body: unknown) =>
+        (await ask(address, { method: 'POST', body })).body as Record<string, string>
+      const project = await post('/sessions', { name: 'traces' })
+      const run = { id: randomUUID(), name: 'r', run_type: 'chain', session_id: project['id'], inputs: {} }
+      await post('/runs', { ...run, start_time: '2026-08-19T08:00:00Z', end_time: '2026-08-19T08:00:01Z' })
+      const destination = await post('/api/v1/bulk-exports/destinations', {
+        display_name: 'here',
+        config: { bucket_name: bucket.bucket, endpoint_url: bucket.url },
+        credentials: ACCESS_KEY,
+      })
+      // The file is there, and whether it is whole is never told.
+      bucket.fail('head', { kind: 'silence' }, 100)
+      await post('/api/v1/bulk-exports', {
+        bulk_export_destination_id: destination['id'],
+        session_id: project['id'],
+        start_time: '2026-08-19T00:00:00Z',
+        end_time: '2026-08-20T00:00:00Z',
+      })
+      await until(() => bucket.requests.some(({ operation }) => operation === 'head'), 30_000)
+      const files = async () => (await bucket.keys()).filter((key) => key.includes('export_id='))
+      expect(await files()).toHaveLength(1)
+      await platform.reset()
+      expect(await files()).toEqual([])
+    } finally {
+      await bucket.stop()
+    }
+  })
+
   it('forget what the rate limits have counted', async () => {
     const query = { method: 'POST', body: NO_RUN }
     const statuses = await Promise.all(Array.from({ length: 16 }, async () => (await ask('/runs/query', query)).status))

@@ -53,6 +53,9 @@ export interface Bucket {
   close(): void
 }
 
+/** What tidying up may take: whoever stops, or begins anew, does not wait for a store that is silent. Milliseconds. */
+const TIDY_LIMIT_MS = 5000
+
 /** Times that a request is tried by the client itself before the caller hears of it. */
 const ATTEMPTS = 3
 
@@ -127,13 +130,14 @@ export function openBucket({ config, credentials, rules, requestLimitMs, connect
       await handle.close()
     }
   }
-  const abort = async (Key: string, UploadId: string | undefined) => {
-    await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), limit()).catch(() => undefined)
-  }
   const abortUploads = async (Key: string, uploadId: string | null) => {
-    if (uploadId !== null) await abort(Key, uploadId)
-    const left = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), limit()).catch(() => undefined)
-    for (const upload of left?.Uploads ?? []) if (upload.Key === Key) await abort(Key, upload.UploadId)
+    const bound = { abortSignal: AbortSignal.timeout(Math.min(TIDY_LIMIT_MS, requestLimitMs * (ATTEMPTS + 1))) }
+    const abort = async (UploadId: string | undefined) => {
+      await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), bound).catch(() => undefined)
+    }
+    if (uploadId !== null) await abort(uploadId)
+    const left = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), bound).catch(() => undefined)
+    for (const upload of left?.Uploads ?? []) if (upload.Key === Key) await abort(upload.UploadId)
   }
 
   return {

@@ -3,8 +3,8 @@ import type { ExportableField } from '../../../contract/exportable-fields.ts'
 import { KINDS } from './kinds.ts'
 
 /**
- * A column of the spool file in its type in Parquet, as an expression of the engine. `v1` is what the hosted service writes (service facts
- * 2.5): JSON and lists as text, times in nanoseconds without a zone, costs as doubles. `v2_beta`: times in UTC microseconds, lists,
+ * A column of the spool file in its type in Parquet, as an expression of the engine. `v1` is what the hosted service writes: JSON and lists
+ * as text, times in nanoseconds without a zone, costs as doubles. `v2_beta`: times in UTC microseconds, lists,
  * JSON said to be JSON, costs as decimals. What no such type can hold (a year 9999 in nanoseconds, a cost of 10^21) becomes null.
  */
 export function targetColumn(field: ExportableField, format: FormatVersion): string {

@@ -26,6 +26,8 @@ async function openWriter(setup: WriterSetup) {
     statement_timeout: setup.statementLimitMs,
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
+    // A statement may take hours; a database whose machine is gone shows within half a minute.
+    keepAliveInitialDelayMillis: 10_000,
   })
   client.on('error', () => undefined)
   await client.connect()

@@ -8,7 +8,7 @@ export const exportRunPath = z.object({ export_id: id, run_id: id })
 export const destinationPath = z.object({ destination_id: id })
 export const scheduleQuery = z.object({ source_bulk_export_id: id })
 
-/** The lists of bulk export have no documented bounds; clients were seen to page by a thousand (service facts 2.1). */
+/** The lists of bulk export have no documented bounds; clients were seen to page by a thousand (hosted service). */
 const LIST_MAX = 1000
 export const listQuery = z.object({
   limit: integerTextSchema({ min: 1, max: LIST_MAX }).default(LIST_MAX).meta({ type: 'integer', minimum: 1, maximum: LIST_MAX, default: LIST_MAX }),

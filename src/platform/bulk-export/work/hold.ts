@@ -1,4 +1,5 @@
 import type { Database } from '../../database/schema.ts'
+import { createLeaseBeat } from '../../lease-beat.ts'
 import type { ExportSettings } from '../settings.ts'
 import { LeaseLost } from './checkpoint.ts'
 import { ExportFailure } from './failure.ts'
@@ -29,28 +30,20 @@ export async function holdLease<T>({ db, claim, settings, stopping, work, hand }
     reason ??= why
     controller.abort(reason)
   }
-  let renewedAt = Date.now()
-  let asking = false
-  const beat = async () => {
-    if (asking) return
-    asking = true
-    const askedAt = Date.now()
-    try {
-      if (await renewLease(db, claim, settings)) renewedAt = askedAt
-      else stop(new LeaseLost(`the lease of the export run ${claim.run.id} was lost`))
-    } catch {
-      // The database is away. Past the end of the lease the run may be another's: stop before that.
-      if (Date.now() - renewedAt > settings.leaseMs - settings.heartbeatMs) stop(new LeaseLost('the database was away for too long'))
-    }
-    asking = false
+  const renew = async () => {
+    const isHeld = await renewLease(db, claim, settings)
+    if (!isHeld) stop(new LeaseLost(`the lease of the export run ${claim.run.id} was lost`))
+    return isHeld
   }
+  const onSilence = () => stop(new LeaseLost('the database did not answer for too long'))
+  const beat = createLeaseBeat({ renew, leaseMs: settings.leaseMs, heartbeatMs: settings.heartbeatMs, onSilence })
   const onStopping = () => stop(new Stopping('the platform stops'))
-  const timer = setInterval(() => void beat(), settings.heartbeatMs)
+  const timer = setInterval(beat, settings.heartbeatMs)
   const limit = setTimeout(
     () => stop(new ExportFailure('run_timeout', `the time limit of one run, ${settings.runLimitMs / 1000} s, passed`)),
     Math.min(settings.runLimitMs, 2 ** 31 - 1),
   )
-  const letGo = hand(() => void beat())
+  const letGo = hand(beat)
   stopping.addEventListener('abort', onStopping)
   if (stopping.aborted) onStopping()
   try {

@@ -36,7 +36,23 @@ export async function boundIdle(trx: DatabaseTransaction): Promise<void> {
  * Takes the export run whose turn it is, under a lease; null when none may begin. The turn goes to the workspace with the fewest runs at
  * work, then to the one that was served longest ago; within it to exports by the same rule; within an export by the calendar.
  */
-export async function claimRun({ db, clock, settings, owner }: ClaimOptions): Promise<Claim | null> {
+export async function claimRun(options: ClaimOptions): Promise<Claim | null> {
+  const token = randomUUID()
+  try {
+    return await claimAs(token, options)
+  } catch (error) {
+    // Its commit may have been done although the answer was lost: nobody would work on the run until the lease ends.
+    await dropClaim(options, token).catch(() => undefined)
+    throw error
+  }
+}
+
+async function dropClaim({ db, clock }: ClaimOptions, token: string): Promise<void> {
+  const free = { status: 'CREATED', lease_owner: null, lease_token: null, lease_expires_at: null, not_before: clock.now() } as const
+  await db.updateTable('bulk_export_runs').set(free).where('lease_token', '=', token).where('status', '=', 'RUNNING').execute()
+}
+
+async function claimAs(token: string, { db, clock, settings, owner }: ClaimOptions): Promise<Claim | null> {
   return db.transaction().execute(async (trx) => {
     await boundIdle(trx)
     await sql`select pg_advisory_xact_lock(${CLAIMS})`.execute(trx)
@@ -48,7 +64,6 @@ export async function claimRun({ db, clock, settings, owner }: ClaimOptions): Pr
       .set({ status: 'RUNNING', started_at: sql<Date>`coalesce(started_at, ${now})`, updated_at: now })
       .where('id', '=', chosen.exportId)
       .execute()
-    const token = randomUUID()
     await trx
       .updateTable('bulk_export_runs')
       .set({

@@ -1,8 +1,11 @@
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import type { Clock } from '../../clock.ts'
 import { openBucket } from '../bucket/bucket.ts'
 import { openCredentials } from '../destinations.ts'
-import type { PendingPart } from '../../database/schema.ts'
+import type { Database, PendingPart } from '../../database/schema.ts'
+import { isUnavailable } from '../../http/unavailable.ts'
 import { completeRun, failAttempt, handBack, LeaseLost, type Settled } from './checkpoint.ts'
 import { type RunWork, writeRun } from './export-run.ts'
 import { ExportFailure, failureOf, sentenceOf } from './failure.ts'
@@ -19,6 +22,9 @@ export interface WorkerOptions extends Omit<RunWork, 'directory'> {
   readonly inHand: Set<() => void>
 }
 
+/** Between two attempts to put a run down. Milliseconds. */
+const PUT_DOWN_PAUSE_MS = 500
+
 /** Takes up one export run and works on it to its end, or to that of the attempt. @returns whether there was one. */
 export async function exportNext(options: WorkerOptions): Promise<boolean> {
   const { db, clock, settings, stopping, inHand, metrics } = options
@@ -26,7 +32,7 @@ export async function exportNext(options: WorkerOptions): Promise<boolean> {
   const claim = await claimRun(options)
   if (claim === null) return false
   const log = options.log.child({ exportId: claim.export.id, exportRunId: claim.run.id, attempt: claim.run.retry_number })
-  log.info({ window: claim.run.window_start_text, cursor: claim.run.cursor_text }, 'export run taken up')
+  log.debug({ window: claim.run.window_start_text, cursor: claim.run.cursor_text }, 'export run taken up')
   const work: RunWork = { ...options, log, directory: path.join(options.spool, claim.token) }
   const hand = (look: () => void) => {
     inHand.add(look)
@@ -40,7 +46,7 @@ export async function exportNext(options: WorkerOptions): Promise<boolean> {
     const { lateRows } = await holdLease({ db, claim, settings, stopping, hand, work: (signal) => writeRun(work, claim, signal) })
     report(await completeRun({ db, clock }, claim, { lateRows }), 'completed')
     metrics.add('export_late_rows_total', {}, lateRows)
-    log.info({ lateRows }, 'export run completed')
+    await tellEnd()
   } catch (error) {
     await putDown(error)
   }
@@ -54,8 +60,9 @@ export async function exportNext(options: WorkerOptions): Promise<boolean> {
       if (failure.kind === 'interruption') return await giveBack('interrupted')
       const stack = error instanceof ExportFailure ? undefined : (error as Error).stack
       log.warn({ kind: failure.kind, error: sentenceOf(failure), stack }, 'an attempt of an export run failed')
-      const settled = await failAttempt({ db, clock, settings }, claim as Claim, failure)
+      const settled = await insist(() => failAttempt({ db, clock, settings }, claim as Claim, failure))
       report(settled, failure.kind)
+      await tellEnd()
       if (settled.exportEnded === 'FAILED') await removeLeftover(options, claim as Claim)
     } catch (later) {
       if (later instanceof LeaseLost) return leave()
@@ -65,14 +72,28 @@ export async function exportNext(options: WorkerOptions): Promise<boolean> {
     }
   }
 
+  /** Until the lease ends: a run that is not put down waits so long for its next worker. */
+  async function insist<T>(step: () => Promise<T>): Promise<T> {
+    const end = performance.now() + settings.leaseMs
+    for (;;) {
+      try {
+        return await step()
+      } catch (error) {
+        if (!isUnavailable(error) || stopping.aborted || performance.now() > end) throw error
+      }
+      await sleep(Math.min(PUT_DOWN_PAUSE_MS, settings.lookMs))
+    }
+  }
+
   async function giveBack(outcome: string): Promise<void> {
-    await handBack({ db, clock }, claim as Claim)
+    await insist(() => handBack({ db, clock }, claim as Claim))
     metrics.add('export_attempts_total', { outcome })
   }
 
   async function leave(): Promise<void> {
-    log.info('export run left: it was cancelled, or is in other hands')
+    log.info('export run left: it was ended by others, or is in other hands')
     metrics.add('export_attempts_total', { outcome: 'lost' })
+    await tellEnd()
     await removeLeftover(options, claim as Claim)
   }
 
@@ -80,8 +101,26 @@ export async function exportNext(options: WorkerOptions): Promise<boolean> {
     metrics.add('export_attempts_total', { outcome })
     if (exportEnded === null) return
     metrics.add('export_exports_total', { status: exportEnded })
-    log.info({ status: exportEnded }, 'export ended')
+    log.debug({ status: exportEnded }, 'export ended')
   }
+
+  async function tellEnd(): Promise<void> {
+    const end = await readEnd(db, (claim as Claim).run.id).catch(() => undefined)
+    if (end !== undefined) options.log.info(end, 'export run ended')
+  }
+}
+
+/** What the log tells of a run that has ended, however it did: ids, numbers and words of ours. Undefined while it goes on. */
+async function readEnd(db: Database, runId: string) {
+  return db
+    .selectFrom('bulk_export_runs as run')
+    .innerJoin('bulk_exports as export', 'export.id', 'run.export_id')
+    .select(['run.export_id as exportId', 'run.id as exportRunId', 'run.status', 'export.status as exportStatus'])
+    .select([sql<number>`run.rows_written::float8`.as('rows'), sql<number>`run.late_rows::float8`.as('lateRows')])
+    .select(sql<number>`round(extract(epoch from run.finished_at - run.started_at), 1)::float8`.as('seconds'))
+    .where('run.id', '=', runId)
+    .where('run.finished_at', 'is not', null)
+    .executeTakeFirst()
 }
 
 /**

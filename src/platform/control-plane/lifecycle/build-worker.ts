@@ -36,7 +36,7 @@ export interface BuildWorkerOptions extends BuildOptions {
 /** Builds the next revision that waits for it. @returns whether there was one. */
 export async function buildNext(options: BuildWorkerOptions): Promise<boolean> {
   const { db, log } = options
-  const claim = await claimRevision(db, { from: 'AWAITING_BUILD', to: 'BUILDING', owner: options.nodeId })
+  const claim = await claimRevision(db, { from: 'AWAITING_BUILD', to: 'BUILDING', owner: options.nodeId, log })
   if (claim === null) return false
   const settlement = await workOn(claim, options)
   if (settlement === null) return true

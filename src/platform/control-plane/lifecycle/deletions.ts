@@ -1,11 +1,13 @@
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { sql } from 'kysely'
+import { lockAgents } from '../../agents/lock-agents.ts'
 import { announce } from '../../database/notifications.ts'
 import type { Database, DatabaseTransaction } from '../../database/schema.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import type { Log } from '../../log.ts'
 import { deleteProject } from '../../traces/projects.ts'
+import { tellingEnds } from './endings.ts'
 import { LEASED, UNFINISHED } from './states.ts'
 import { transition } from './transition.ts'
 
@@ -26,7 +28,7 @@ export async function removeDeleted({ db, builds, log }: DeletionOptions): Promi
   const deployments = await db.selectFrom('deployments').select('id').where('status', '=', 'AWAITING_DELETE').execute()
   for (const { id } of deployments) {
     try {
-      const quiet = await db.transaction().execute((trx) => quieten(trx, id))
+      const quiet = await tellingEnds(db, log, (trx) => quieten(trx, id))
       if (quiet) await remove(db, { deploymentId: id, builds })
     } catch (error) {
       // The others go on; this one is looked at again.
@@ -57,8 +59,7 @@ async function quieten(trx: DatabaseTransaction, deploymentId: string): Promise<
   const drained = await trx
     .updateTable('agents')
     .set({ state: 'draining' })
-    .where('deployment_id', '=', deploymentId)
-    .where('state', '=', 'serving')
+    .where('id', 'in', lockAgents(trx).where('deployment_id', '=', deploymentId).where('state', '=', 'serving'))
     .returning('id')
     .execute()
   // Only news is announced: this duty listens itself.
@@ -95,12 +96,16 @@ async function removeTracingProject(db: Database, deploymentId: string): Promise
 
 async function removeInBatches(db: Database, table: 'revision_logs' | 'revision_transitions', deploymentId: string): Promise<void> {
   for (;;) {
+    // Locked in one order: the sweep and the log itself may delete the same lines.
     const { numAffectedRows } = await sql`
-      delete from ${sql.table(table)} where id in (
+      with chosen as materialized (
         select of_it.id from ${sql.table(table)} of_it
         join revisions on revisions.id = of_it.revision_id
         where revisions.deployment_id = ${deploymentId} limit ${BATCH}
-      )`.execute(db)
+      ), held as (
+        select of_it.id from ${sql.table(table)} of_it join chosen using (id) order by of_it.id for update of of_it
+      )
+      delete from ${sql.table(table)} where id in (select id from held)`.execute(db)
     if (numAffectedRows === undefined || numAffectedRows < BATCH) return
   }
 }

@@ -27,7 +27,7 @@ export interface DeployWorkerOptions {
  */
 export async function deployNext(options: DeployWorkerOptions): Promise<boolean> {
   const { db, log } = options
-  const claim = await claimRevision(db, { from: 'AWAITING_DEPLOY', to: 'DEPLOYING', owner: options.nodeId })
+  const claim = await claimRevision(db, { from: 'AWAITING_DEPLOY', to: 'DEPLOYING', owner: options.nodeId, log })
   if (claim === null) return false
   const outcome = await startAgent(claim, options)
   if (outcome === null) return true

@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import type { Database, DatabaseTransaction } from '../../database/schema.ts'
+import type { Log } from '../../log.ts'
+import { tellingEnds } from './endings.ts'
 import { advanceQueue } from './queue.ts'
 import { failureOf, WAITING } from './states.ts'
 import { transition } from './transition.ts'
@@ -11,6 +13,7 @@ export interface ExpiryOptions {
   readonly totalLimitMs: number
   /** Nobody worked before this process began: a wait counts from then at the earliest, so that a stopped platform fails nothing. */
   readonly workingSince: Date
+  readonly log?: Log
 }
 
 const MAY_EXPIRE = ['CREATING', ...WAITING] as const
@@ -20,7 +23,7 @@ const MAY_EXPIRE = ['CREATING', ...WAITING] as const
  * queue. One that a worker holds ends by the worker's own limit or its lease. @returns how many.
  */
 export async function expireWaiting(db: Database, options: ExpiryOptions): Promise<number> {
-  const { waitLimitMs, totalLimitMs, workingSince } = options
+  const { waitLimitMs, totalLimitMs, workingSince, log } = options
   const { rows } = await sql<{ id: string; deployment_id: string; waited: boolean }>`
     select id, deployment_id, waited from (
       select id, deployment_id,
@@ -33,7 +36,7 @@ export async function expireWaiting(db: Database, options: ExpiryOptions): Promi
   for (const row of rows) {
     const waited = `no worker was free for ${duration(waitLimitMs)}`
     const reason = row.waited ? waited : `its turn has lasted longer than ${duration(totalLimitMs)}`
-    if (await db.transaction().execute((trx) => expire(trx, { ...row, reason }))) count += 1
+    if (await tellingEnds(db, log, (trx) => expire(trx, { ...row, reason }))) count += 1
   }
   return count
 }

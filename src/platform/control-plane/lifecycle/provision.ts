@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import type { Database } from '../../database/schema.ts'
+import type { Log } from '../../log.ts'
 import type { RuntimeAvailability } from '../runtimes/availability.ts'
+import { tellingEnds } from './endings.ts'
 import { advanceQueue } from './queue.ts'
 import { transition } from './transition.ts'
 
@@ -9,13 +11,13 @@ import { transition } from './transition.ts'
  * `CREATE_FAILED` with the reason.
  * @returns whether there was one.
  */
-export async function provisionNext(db: Database, availability: RuntimeAvailability): Promise<boolean> {
+export async function provisionNext(db: Database, availability: RuntimeAvailability, log?: Log): Promise<boolean> {
   // Asked before any lock is held: an answer may take seconds.
   const sources = await db.selectFrom('revisions').select('source').distinct().where('status', '=', 'CREATING').execute()
   const answers = await Promise.all(sources.map(async ({ source }) => [source, await availability(source)] as const))
   if (answers.length === 0) return false
   const unavailabilities = new Map(answers)
-  return db.transaction().execute(async (trx) => {
+  return tellingEnds(db, log, async (trx) => {
     // Deployment first, revision second: the order in which every writer takes its locks.
     const found = await trx
       .selectFrom('deployments')

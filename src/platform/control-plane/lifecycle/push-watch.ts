@@ -38,9 +38,10 @@ export async function watchPushes(options: PushWatchOptions): Promise<boolean> {
 
 /** Every deployment that is to be watched has a row; the others have none. */
 async function beginWatching(db: Database): Promise<void> {
+  // The references lock the deployments in the order of the rows: that of `deleteDeployments`.
   await sql`
     insert into branch_watches (deployment_id)
-    select id from deployments where ${WATCHED} on conflict do nothing`.execute(db)
+    select id from deployments where ${WATCHED} order by id on conflict do nothing`.execute(db)
   await sql`
     delete from branch_watches using deployments
     where deployments.id = branch_watches.deployment_id and not (${WATCHED})`.execute(db)

@@ -1,4 +1,6 @@
 import type { Database, DatabaseTransaction } from '../../database/schema.ts'
+import type { Log } from '../../log.ts'
+import { tellingEnds } from './endings.ts'
 import { isWorkedOn, UNFINISHED, WORKED_ON } from './states.ts'
 import { transition } from './transition.ts'
 
@@ -33,7 +35,7 @@ export async function advanceQueue(trx: DatabaseTransaction, deploymentId: strin
  * Every step that frees a place advances the queue itself. Should one ever have been forgotten, this look finds the deployment whose queue
  * stands still. @returns how many there were: more than none is a defect of ours.
  */
-export async function advanceStalledQueues(db: Database): Promise<number> {
+export async function advanceStalledQueues(db: Database, log?: Log): Promise<number> {
   const stalled = await db
     .selectFrom('revisions as waiting')
     .select('waiting.deployment_id')
@@ -53,7 +55,7 @@ export async function advanceStalledQueues(db: Database): Promise<number> {
     .execute()
   let count = 0
   for (const { deployment_id } of stalled) {
-    if (await db.transaction().execute((trx) => advanceQueue(trx, deployment_id))) count += 1
+    if (await tellingEnds(db, log, (trx) => advanceQueue(trx, deployment_id))) count += 1
   }
   return count
 }

@@ -5,6 +5,7 @@ import { announce } from '../../database/notifications.ts'
 import type { Database, DatabaseTransaction } from '../../database/schema.ts'
 import type { Log } from '../../log.ts'
 import { StartFailure } from '../runtimes/runtime.ts'
+import { tellingEnds } from './endings.ts'
 import type { Claim } from './lease.ts'
 import { advanceQueue } from './queue.ts'
 import { failureOf } from './states.ts'
@@ -29,9 +30,9 @@ export type Settled = 'settled' | 'interrupted' | 'lost'
 export const INTERRUPTION: Settlement = { to: 'INTERRUPTED', reason: 'interrupted by a user' }
 
 /** Moves a revision out of a worker's hands and lets the deployment's queue move on, in one transaction. */
-export async function settle(db: Database, claim: Claim, { to, reason, set, also }: Settlement): Promise<Settled> {
+export async function settle(db: Database, claim: Claim, { to, reason, set, also }: Settlement, log?: Log): Promise<Settled> {
   try {
-    return await db.transaction().execute(async (trx) => {
+    return await tellingEnds(db, log, async (trx) => {
       await trx.selectFrom('deployments').select('id').where('id', '=', claim.deployment_id).forUpdate().execute()
       const held = await trx
         .selectFrom('revisions')
@@ -80,7 +81,7 @@ export function settlementOf(claim: Claim, error: unknown, sentence: (error: unk
 export async function settleStubbornly(db: Database, claim: Claim, settlement: Settlement, log: Log): Promise<Settled> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await settle(db, claim, settlement)
+      return await settle(db, claim, settlement, log)
     } catch (error) {
       // What `also` refuses is no matter of the database: the same again would be refused again.
       if (error instanceof StartFailure || attempt === 5) throw error

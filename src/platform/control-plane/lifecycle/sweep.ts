@@ -76,8 +76,11 @@ export async function sweepLogs(db: Database, { logsKept }: { logsKept: number }
   let removed = 0
   for (const { id } of rows) {
     for (;;) {
+      // Locked in one order: the removal of the deployment and the log itself may delete the same lines.
       const { numAffectedRows = 0n } = await sql`
-        delete from revision_logs where id in (select id from revision_logs where revision_id = ${id} limit ${BATCH})`.execute(db)
+        delete from revision_logs where id in (
+          select id from revision_logs where revision_id = ${id} order by id limit ${BATCH} for update
+        )`.execute(db)
       removed += Number(numAffectedRows)
       if (numAffectedRows < BATCH) break
     }

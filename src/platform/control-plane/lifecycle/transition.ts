@@ -2,6 +2,7 @@ import { sql, type UpdateObject } from 'kysely'
 import { isFinalRevisionStatus, type RevisionStatus } from '../../../contract/status.ts'
 import { announce } from '../../database/notifications.ts'
 import type { DatabaseTransaction, RevisionRow, Schema } from '../../database/schema.ts'
+import { noteEnd } from './endings.ts'
 import { isTransition } from './states.ts'
 
 /** The revision is not where the caller left it: somebody else moved it, or its lease went to another worker. */
@@ -43,6 +44,7 @@ export async function transition(
   const moved = await update.returningAll().executeTakeFirst()
   if (moved === undefined) throw new RevisionMoved(`revision ${revision.id} is no longer ${from}, or its lease was lost`)
   await recordTransition(trx, { revisionId: revision.id, from, to, reason })
+  if (isFinalRevisionStatus(to)) noteEnd(trx, revision.id)
   await announce(trx, 'work')
   return moved
 }

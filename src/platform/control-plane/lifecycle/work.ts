@@ -1,4 +1,5 @@
 import type { Database } from '../../database/schema.ts'
+import { createLeaseBeat } from '../../lease-beat.ts'
 import { type Claim, heartbeat, HEARTBEAT_MS, LEASE_MS } from './lease.ts'
 
 /** How long stopped work may take to end, with all its processes, before it is given up. Milliseconds. */
@@ -61,7 +62,12 @@ export async function hold<T>(
     controller.abort(new WorkStopped(why))
     giveUp = setTimeout(() => abandonment.reject(new WorkStopped(why, { abandoned: true })), endLimitMs)
   }
-  const beat = createBeat({ db, claim, stop })
+  const renew = async () => {
+    const heard = await heartbeat(db, claim)
+    if (heard !== 'go on') stop(heard)
+    return heard === 'go on'
+  }
+  const beat = createLeaseBeat({ renew, leaseMs: LEASE_MS, heartbeatMs: HEARTBEAT_MS, onSilence: () => stop('lost') })
   const onStopping = () => stop('stopping')
   const timer = setInterval(beat, HEARTBEAT_MS)
   const limit = setTimeout(() => stop('time limit'), limitMs)
@@ -84,37 +90,5 @@ export async function hold<T>(
     clearInterval(timer)
     clearTimeout(limit)
     clearTimeout(giveUp)
-  }
-}
-
-/** One question to the database at a time; one that is asked meanwhile is asked afterwards. */
-function createBeat({ db, claim, stop }: { db: Database; claim: Claim; stop: (reason: StopReason) => void }): () => void {
-  let renewedAt = Date.now()
-  let asking = false
-  let again = false
-  const ask = async () => {
-    try {
-      const askedAt = Date.now()
-      const heard = await heartbeat(db, claim)
-      if (heard === 'go on') renewedAt = askedAt
-      else stop(heard)
-    } catch {
-      // The database is away. Past the end of the lease the revision may be another's: stop before that.
-      if (Date.now() - renewedAt > LEASE_MS - HEARTBEAT_MS) stop('lost')
-    }
-  }
-  return () => {
-    if (asking) {
-      again = true
-      return
-    }
-    asking = true
-    void (async () => {
-      do {
-        again = false
-        await ask()
-      } while (again)
-      asking = false
-    })()
   }
 }

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from '../../http/route.ts'
 import { deleteDeployment, type DeploymentContext, deleteDeployments } from '../deployments.ts'
 import { booleanQuery, deploymentPath, idSchema, NOT_FOUND } from './schemas.ts'
 
-/** The most deployments that one request may delete (service facts 1.2). */
+/** The most deployments that one request may delete (hosted service). */
 const BULK_MAX = 100
 
 const bulkAnswerSchema = z.object({
@@ -13,7 +13,7 @@ const bulkAnswerSchema = z.object({
   failed: z.array(z.object({ id: z.guid(), detail: z.string() })),
 })
 
-/** The routes that delete (service facts 1.2, 1.7). They answer at once; reading a deployment answers 404 when it is gone. */
+/** The routes that delete (hosted service). They answer at once; reading a deployment answers 404 when it is gone. */
 export function deletionRoutes({ db }: Pick<DeploymentContext, 'db'>): Route[] {
   return [
     defineRoute(

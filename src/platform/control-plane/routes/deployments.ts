@@ -39,7 +39,7 @@ const listQuery = z.object({
   tag_value_ids: partsQuery.meta({ type: ['string', 'null'], description: 'Comma-separated. No deployment here has tags.' }),
 })
 
-/** The routes of deployments (specification 4.1; service facts 1.2, 1.4). */
+/** The routes of deployments (specification 4.1; hosted service). */
 export function deploymentRoutes(context: DeploymentContext): Route[] {
   return [
     defineRoute(

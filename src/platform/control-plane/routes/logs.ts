@@ -53,7 +53,7 @@ const bodySchema = z
   .nullish()
   .transform((body) => body ?? { limit: LOG_LIMIT_DEFAULT })
 
-/** The logs of a revision (service facts 1.9): the present route, and the older ones that the ecosystem's command line still calls. */
+/** The logs of a revision (hosted service): the present route, and the older ones that the ecosystem's command line still calls. */
 export function logRoutes(db: Database): Route[] {
   const read = async (revisionId: string, request: Filter & { type: LogType; limit: number }) => {
     const body = await readRevisionLog(db, {

@@ -11,7 +11,7 @@ import { booleanQuery, BROKEN_RULE, CONFLICT, deploymentPath, NOT_FOUND, revisio
 
 const REVISION = { description: 'The revision.', schema: revisionSchema }
 
-/** The routes of revisions (specification 4.1; service facts 1.2). */
+/** The routes of revisions (specification 4.1; hosted service). */
 export function revisionRoutes(context: DeploymentContext): Route[] {
   return [
     defineRoute(
@@ -110,7 +110,8 @@ export function revisionRoutes(context: DeploymentContext): Route[] {
       },
       async ({ params, caller }) => {
         await readDeployment(context.db, { workspaceId: caller.workspaceId, deploymentId: params.deployment_id })
-        const row = await interruptRevision(context.db, { deploymentId: params.deployment_id, revisionId: params.revision_id })
+        const { db, log } = context
+        const row = await interruptRevision(db, { deploymentId: params.deployment_id, revisionId: params.revision_id, log })
         return { status: 202, body: revisionAnswer(row) }
       },
     ),

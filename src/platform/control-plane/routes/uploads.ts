@@ -5,7 +5,7 @@ import { readDeployment } from '../deployment-reads.ts'
 import type { DeploymentContext } from '../deployments.ts'
 import { deploymentPath, NOT_FOUND } from './schemas.ts'
 
-/** What the ecosystem's command line asks for before it uploads, and the source that alone has it (service facts 1.2). */
+/** What the ecosystem's command line asks for before it uploads, and the source that alone has it (hosted service). */
 const UPLOADS = [
   { path: 'push-token', operationId: 'requestPushToken', what: 'Push tokens', source: 'internal_docker' },
   { path: 'upload-url', operationId: 'requestUploadUrl', what: 'Upload addresses', source: 'internal_source' },

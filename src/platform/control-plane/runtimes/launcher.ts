@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { inspect } from 'node:util'
+import { describeCrash, Unloadable } from './describe-crash.ts'
 import { type LaunchMessage, type LaunchOptions, launchOrderSchema } from './launch-options.ts'
 import { createRequestCounter } from './request-counter.ts'
 
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     obey((graceMs) => end({ graceMs, address, counter, cleanup: server.cleanup }))
     tell({ type: 'listening', port })
   } catch (error) {
-    process.stderr.write(`${inspect(error)}\n`)
+    process.stderr.write(`${describeCrash(error, import.meta.url)}\n`)
     tell({ type: 'failed', message: (error instanceof Error ? error.message : String(error)).slice(0, 4000) }, () => process.exit(1))
   }
 }
@@ -80,7 +80,7 @@ async function load(id: string, file: string, shown: string): Promise<Record<str
     return (await import(pathToFileURL(file).href)) as Record<string, unknown>
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    throw new Error(`graph '${id}': ${shown} could not be loaded: ${message}`, { cause: error })
+    throw new Unloadable(`graph '${id}': ${shown} could not be loaded: ${message}`, error)
   }
 }
 

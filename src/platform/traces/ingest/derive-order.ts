@@ -1,25 +1,26 @@
 import { sql } from 'kysely'
 import type { DatabaseTransaction } from '../../database/schema.ts'
 
-export interface DeriveKey {
-  readonly trace_id: string
+/**
+ * Holds traces, given in their order, until the transaction ends: two requests of one trace would else each miss the other's runs. To be
+ * called before runs are written: who has written some and then waits here holds what the other needs to go on.
+ */
+export async function lockTraces(trx: DatabaseTransaction, traces: readonly string[]): Promise<void> {
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended(trace, 0))
+    from unnest(${traces}::text[]) with ordinality as given (trace, place) order by place`.execute(trx)
 }
 
 /**
  * Gives the runs that came without a dotted order (OpenTelemetry spans, clients that do not place their runs) one that follows
  * from their parents, as far as those are known by now. It is done anew for a trace whenever such a run arrives, because children
- * often come before their parents.
+ * often come before their parents. The traces are held by `lockTraces`.
  */
 export async function deriveDottedOrders(
   trx: DatabaseTransaction,
   workspaceId: string,
-  keys: readonly DeriveKey[],
+  traces: readonly string[],
 ): Promise<void> {
-  const traces = [...new Set(keys.map((key) => key.trace_id))].toSorted()
-  // Two requests of one trace would else each miss the other's runs.
-  await sql`
-    select pg_advisory_xact_lock(hashtextextended(trace, 0))
-    from unnest(${traces}::text[]) with ordinality as given (trace, place) order by place`.execute(trx)
   await sql`
     with recursive placed as (
       select r.id, r.trace_id, case when r.order_derived then ${SEGMENT} else r.dotted_order end as path

@@ -3,7 +3,7 @@ import { toInstant } from '../../../contract/instant.ts'
 const SEGMENT = /^(\d{8})T(\d{6})(\d{3}|\d{6})?Z([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i
 const SEGMENTS_MAX = 1024
 
-/** Where a run stands in its trace, read from its dotted order (service facts 5.2). */
+/** Where a run stands in its trace, read from its dotted order (hosted service). */
 export interface DottedOrder {
   readonly text: string
   readonly id: string

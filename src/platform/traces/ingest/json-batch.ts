@@ -1,4 +1,5 @@
 import { BATCH_RUNS_MAX } from '../../../contract/ingest.ts'
+import { isRecord } from '../../../contract/record.ts'
 import { IngestRefusal } from './refusal.ts'
 import { type RunWrite, readRun } from './run-write.ts'
 
@@ -35,8 +36,4 @@ function readList(batch: Record<string, unknown>, name: string): Record<string, 
   const list = batch[name] ?? []
   if (!Array.isArray(list) || !list.every(isRecord)) throw new IngestRefusal(400, `${name} is not a list of runs`)
   return list
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

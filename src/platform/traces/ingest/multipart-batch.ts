@@ -1,5 +1,6 @@
 import { feedbackCreateSchema } from '../../../contract/feedback.ts'
 import { BATCH_RUNS_MAX, RUN_PART_FIELDS, type RunPartField } from '../../../contract/ingest.ts'
+import { isRecord } from '../../../contract/record.ts'
 import { type FeedbackWrite, readFeedback } from '../feedback.ts'
 import { type JsonText, readJsonText } from './json-text.ts'
 import type { Part } from './multipart.ts'
@@ -18,7 +19,7 @@ interface Gathered {
 }
 
 /**
- * Puts the parts of a multipart ingest together, in whatever order they come (service facts 5.3): `post.<id>` and `patch.<id>`
+ * Puts the parts of a multipart ingest together, in whatever order they come (hosted service): `post.<id>` and `patch.<id>`
  * are runs, `post.<id>.inputs` one big field of one, `feedback.<id>` is feedback, `attachment.<run id>.<name>` is counted.
  * @throws {IngestRefusal} 400 for parts that make no sense together, 422 for runs and feedback that are not valid.
  */
@@ -103,10 +104,6 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 /** @throws {TypeError} for bytes that are no UTF-8. */
 function decodeUtf8(body: Buffer): string {
   return decoder.decode(body)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function bad(name: string, fault: string): IngestRefusal {

@@ -16,7 +16,7 @@ const HEADERS_BYTES_MAX = 8192
 
 /**
  * Takes a `multipart/form-data` body apart. Each part must say its media type and its length, by a `Content-Length` header or by
- * the parameter `length` of its `Content-Type` (service facts 5.3); the length is checked.
+ * the parameter `length` of its `Content-Type` (hosted service); the length is checked.
  * @throws {IngestRefusal} 400 that says which part is wrong and how.
  */
 export function readMultipart(body: Buffer, contentType: string | null): Part[] {

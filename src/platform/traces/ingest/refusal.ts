@@ -11,7 +11,7 @@ const TITLES = {
   503: 'Service unavailable',
 } as const
 
-/** An ingest that is refused as a whole (service facts 5.3). */
+/** An ingest that is refused as a whole (hosted service). */
 export class IngestRefusal extends Error {
   readonly status: keyof typeof TITLES
 

@@ -40,7 +40,7 @@ export interface RawRun {
   readonly parts?: ReadonlyMap<RunPartField, JsonText>
   /** The id in the address or in the name of the part. */
   readonly id?: string
-  /** Multipart bodies must say where in its trace each run stands (service facts 5.3). */
+  /** Multipart bodies must say where in its trace each run stands (hosted service). */
   readonly placed?: boolean
 }
 

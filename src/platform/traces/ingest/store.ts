@@ -3,7 +3,7 @@ import type { Database, DatabaseTransaction } from '../../database/schema.ts'
 import { type FeedbackWrite, insertFeedback } from '../feedback.ts'
 import { joinIngestedSequence } from '../ingested-sequence.ts'
 import { resolveProjects } from '../projects.ts'
-import { type DeriveKey, deriveDottedOrders } from './derive-order.ts'
+import { deriveDottedOrders, lockTraces } from './derive-order.ts'
 import { mergeWrites, type RunRow } from './merge.ts'
 import { IngestRefusal } from './refusal.ts'
 import type { RunWrite } from './run-write.ts'
@@ -88,6 +88,8 @@ async function storeOnce(
       await insertFeedback(trx, { workspaceId, feedback: batch.feedback })
     if (batch.attachments !== undefined && batch.attachments.length > 0)
       await storeAttachments(trx, workspaceId, batch.attachments)
+    // Last: what it locks is in no order, so nothing may be waited for after it.
+    if (rows.length > 0 && (await isFeedbackWaiting(trx, workspaceId))) await fillTracesOfFeedback(trx, workspaceId)
   })
 }
 
@@ -95,10 +97,11 @@ async function storeRuns(trx: DatabaseTransaction, workspaceId: string, given: r
   const rows = await placeRows(trx, workspaceId, given)
   const projects = await resolveProjects(trx, { workspaceId, rows })
   const written = rows.map((row) => ({ ...row, session_id: projects(row) }))
+  const derived = rows.flatMap((row) => (row.dotted_order === null && row.trace_id !== null ? [row.trace_id] : []))
+  const traces = [...new Set(derived)].toSorted()
+  if (traces.length > 0) await lockTraces(trx, traces)
   await sql`${UPSERT.head(workspaceId)} json_to_recordset(${JSON.stringify(written)}::json) ${UPSERT.tail}`.execute(trx)
-  const derive = rows.filter((row) => row.dotted_order === null && row.trace_id !== null) as unknown as DeriveKey[]
-  if (derive.length > 0) await deriveDottedOrders(trx, workspaceId, derive)
-  if (await isFeedbackWaiting(trx, workspaceId)) await fillTracesOfFeedback(trx, workspaceId)
+  if (traces.length > 0) await deriveDottedOrders(trx, workspaceId, traces)
 }
 
 async function isFeedbackWaiting(trx: DatabaseTransaction, workspaceId: string): Promise<boolean> {

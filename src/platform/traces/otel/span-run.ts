@@ -34,7 +34,7 @@ const TAKEN =
 export class SpanFault extends Error {}
 
 /**
- * A span as a run in the form that clients send (service facts 5.3): `langsmith.*` attributes first, then the conventions
+ * A span as a run in the form that clients send (hosted service): `langsmith.*` attributes first, then the conventions
  * `gen_ai.*`, OpenInference and Traceloop. Ids follow from the span's own, as the SDKs make them, so that a span sent again is
  * the same run.
  * @throws {SpanFault}

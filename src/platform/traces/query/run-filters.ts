@@ -68,7 +68,7 @@ function readTime(name: string, text: string): string {
   return instant
 }
 
-/** What `POST /runs/query/validate` answers (service facts 2.4): each filter that cannot be used, and why. */
+/** What `POST /runs/query/validate` answers (hosted service): each filter that cannot be used, and why. */
 export function validateFilters(filters: Partial<Record<(typeof FILTERS)[number], string | null | undefined>>): FilterValidation {
   const errors: FilterValidation['errors'] = []
   for (const name of FILTERS) {

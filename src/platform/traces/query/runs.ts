@@ -24,7 +24,7 @@ interface Placed {
 }
 
 /**
- * One page of runs (service facts 5.1), newest first unless asked otherwise. Pages follow each other by the place of the last
+ * One page of runs (hosted service), newest first unless asked otherwise. Pages follow each other by the place of the last
  * run, so that runs which arrive in between neither repeat nor hide others.
  * @throws {HttpProblem} 400.
  */

@@ -24,7 +24,7 @@ export interface IngestContext {
 }
 
 /**
- * The ways in for runs (service facts 5.3). Their bodies are compressed, binary or large, so they are read here and not by the
+ * The ways in for runs (hosted service). Their bodies are compressed, binary or large, so they are read here and not by the
  * routes of the control plane. 202: committed. Any refusal is `{"error", "details"}`, and nothing of the request was stored.
  */
 export function ingestRoutes({ db, log, authenticate }: IngestContext): Hono {

@@ -16,7 +16,7 @@ const flag = z
 
 const workspaceSchema = z.looseObject({ id: z.guid(), display_name: z.string(), created_at: z.string() })
 
-/** Tracing projects; the wire calls them sessions (service facts 5). */
+/** Tracing projects; the wire calls them sessions (hosted service). */
 export function projectRoutes(db: Database): Route[] {
   return [
     defineRoute(

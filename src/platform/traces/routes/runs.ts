@@ -14,7 +14,7 @@ import { queryRuns, readRun, runStats } from '../query/runs.ts'
 const NOT_FOUND = { description: 'The workspace has no such run.' }
 const runPath = z.object({ run_id: z.guid().transform((id) => id.toLowerCase()) })
 
-/** Reading runs (service facts 5.1). */
+/** Reading runs (hosted service). */
 export function runRoutes(db: Database): Route[] {
   return [
     defineRoute(

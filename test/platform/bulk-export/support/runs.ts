@@ -2,6 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Database } from '../../../../src/platform/database/schema.ts'
 
+/** The day that tests export. */
+export const DAY = '2026-08-19'
+export const DAY_START = `${DAY}T00:00:00Z`
+export const DAY_END = '2026-08-20T00:00:00Z'
+
 export async function createProject(db: Database, workspaceId: string): Promise<string> {
   const id = randomUUID()
   await sql`insert into tracing_projects (id, workspace_id, name) values (${id}, ${workspaceId}, ${id})`.execute(db)
@@ -16,7 +21,7 @@ export interface FillOptions {
   readonly start: string
   readonly end: string
   /** Length of the text in inputs. */
-  readonly textBytes?: number
+  readonly textBytes?: number | undefined
 }
 
 /** Many runs at once, put straight into the store: half of them children, some with errors, tags, costs; many share their start. */
@@ -41,6 +46,15 @@ export async function fillRuns(
         from generate_series(0, ${count}::int - 1) as n
       ) placed
     ) made`.execute(db)
+}
+
+/** Many runs of {@link DAY}, spread over the whole of it. */
+export function fillDay(
+  db: Database,
+  { workspace, projectId }: { workspace: { id: string }; projectId: string },
+  sizes: Pick<FillOptions, 'count' | 'textBytes'>,
+): Promise<void> {
+  return fillRuns(db, { workspaceId: workspace.id, projectId, start: DAY_START, end: DAY_END, ...sizes })
 }
 
 /** A run of its own making. */

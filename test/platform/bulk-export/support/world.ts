@@ -13,16 +13,13 @@ import { DEFAULT_EXPORT_SETTINGS, type ExportSettings } from '../../../../src/pl
 import { startExportWorkers } from '../../../../src/platform/bulk-export/workers.ts'
 import type { Clock } from '../../../../src/platform/clock.ts'
 import type { Offering } from '../../../../src/platform/control-plane/source-rules.ts'
-import { createApp } from '../../../../src/platform/http/app.ts'
-import { describeApi } from '../../../../src/platform/http/openapi.ts'
 import type { Log } from '../../../../src/platform/log.ts'
 import { createSecretBox } from '../../../../src/platform/secrets.ts'
-import { createAuthenticate } from '../../../../src/platform/workspaces/authenticate.ts'
 import { askCluster, CLUSTERED, clusterOn } from '../../cluster-support/topology.ts'
 import { createWorkspace, SILENT, type TestDatabase, type TestWorkspace } from '../../support/database.ts'
-import { readDescription } from '../../support/description.ts'
+import { createDescribedApp } from '../../support/described-app.ts'
 import { ACCESS_KEY, type BucketServer } from './bucket-server.ts'
-import { createProject } from './runs.ts'
+import { createProject, DAY_END, DAY_START } from './runs.ts'
 
 const SECRET_KEY = Buffer.alloc(32, 9)
 export const secretBox = createSecretBox(SECRET_KEY)
@@ -97,7 +94,6 @@ export interface ExportWorld {
   stop(): Promise<void>
 }
 
-export const DAY = '2026-08-19'
 export const BASE = '/api/v1/bulk-exports'
 
 export async function createExportWorld(options: ExportWorldOptions): Promise<ExportWorld> {
@@ -110,17 +106,7 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
   const rules = { allowLinkLocal: options.allowLinkLocal ?? false }
   const metrics = createExportMetrics()
   const routes = bulkExportRoutes({ db, secretBox, offering, clock, settings, rules })
-  const authenticate = createAuthenticate(db)
-  const document = describeApi(routes, dialect)
-  const description = readDescription(document)
-  const app = createApp({
-    routes,
-    authenticate: (request) => authenticate((name) => request.headers.get(name)),
-    dialect,
-    ready: async () => true,
-    openapi: () => document,
-    log,
-  })
+  const { app, description } = createDescribedApp({ db, routes, dialect, log })
   const spool = await mkdtemp(path.join(tmpdir(), 'export-spool-'))
   const running: { stop(): Promise<void> }[] = []
   let destination: Destination | undefined
@@ -201,8 +187,8 @@ export async function createExportWorld(options: ExportWorldOptions): Promise<Ex
       const body = {
         bulk_export_destination_id: destination?.id,
         session_id: projectId,
-        start_time: `${DAY}T00:00:00Z`,
-        end_time: '2026-08-20T00:00:00Z',
+        start_time: DAY_START,
+        end_time: DAY_END,
         ...changes,
       }
       return good(await ask('POST', BASE, body)).body as BulkExport

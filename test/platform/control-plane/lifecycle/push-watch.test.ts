@@ -1,12 +1,14 @@
 import path from 'node:path'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { judge, watchPushes } from '../../../../src/platform/control-plane/lifecycle/push-watch.ts'
 import { resolveGitHead } from '../../../../src/platform/control-plane/sources/git.ts'
-import type { Database } from '../../../../src/platform/database/schema.ts'
+import type { Database, DatabaseTransaction } from '../../../../src/platform/database/schema.ts'
 import { makeDeployment, makeRevision } from '../../lifecycle-support/rows.ts'
 import { clear } from '../../lifecycle-support/world.ts'
 import { createWorkspace, SILENT, startTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { createGitRepository, type GitRepository } from '../../support/git-repository.ts'
+import { meet } from '../../support/lock-order.ts'
 
 let database: TestDatabase
 let db: Database
@@ -161,6 +163,18 @@ describe('build_on_push', () => {
     await Promise.all([process(), process()])
     expect(total).toBe(6)
     expect(most).toBeLessThanOrEqual(4)
+  })
+
+  test('the deployments to be watched are locked in the order in which several are deleted', async () => {
+    for (let number = 0; number < 20; number += 1) await makeDeployment(db, workspaceId, { build_on_push: true })
+    const ids = (await db.selectFrom('deployments').select('id').execute()).map(({ id }) => id)
+    const [lowest, ...others] = ids.toSorted()
+    // So that PostgreSQL knows how few they are, and reads them as they lie.
+    await sql`analyze deployments`.execute(db)
+    const lock = (wanted: string[]) => (other: DatabaseTransaction) =>
+      other.selectFrom('deployments').select('id').where('id', 'in', wanted).orderBy('id').forUpdate().execute()
+    await meet(db, { first: lock([lowest!]), act: () => watchPushes({ ...IDLE, atOnce: 1, db }), second: lock(others) })
+    expect(await db.selectFrom('branch_watches').selectAll().execute()).toHaveLength(21)
   })
 })
 

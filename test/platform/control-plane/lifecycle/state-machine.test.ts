@@ -5,7 +5,12 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploymentCreateSchema } from '../../../../src/contract/deployment.ts'
 import { isFinalRevisionStatus, type RevisionStatus } from '../../../../src/contract/status.ts'
-import { changeDeployment, createDeployment, deleteDeployment, redeployRevision } from '../../../../src/platform/control-plane/deployments.ts'
+import {
+  changeDeployment,
+  createDeployment,
+  deleteDeployment,
+  redeployRevision,
+} from '../../../../src/platform/control-plane/deployments.ts'
 import { MAX_LOSSES } from '../../../../src/platform/control-plane/lifecycle/lease.ts'
 import { isTransition, isWorkedOn, TRANSITIONS, UNFINISHED } from '../../../../src/platform/control-plane/lifecycle/states.ts'
 import { interruptRevision } from '../../../../src/platform/control-plane/revisions.ts'
@@ -39,12 +44,27 @@ const commands: fc.Arbitrary<Command> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('patch' as const), pick, times: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('interrupt' as const), pick }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('redeploy' as const), pick }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('delete' as const, 'lose build' as const, 'agent dies' as const), pick }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constantFrom('delete' as const, 'lose build' as const, 'agent dies' as const), pick }),
+  },
   {
     weight: 14,
     arbitrary: fc.record({
       do: fc.constant('round' as const),
-      of: fc.constantFrom('provision', 'provision', 'build', 'build', 'deploy', 'deploy', 'supervise', 'retire', 'delete', 'reclaim', 'beat'),
+      of: fc.constantFrom(
+        'provision',
+        'provision',
+        'build',
+        'build',
+        'deploy',
+        'deploy',
+        'supervise',
+        'retire',
+        'delete',
+        'reclaim',
+        'beat',
+      ),
     }),
   },
   { weight: 9, arbitrary: fc.record({ do: fc.constant('finish' as const), pick, well: fc.boolean() }) },
@@ -66,7 +86,11 @@ test('no sequence of commands, faults and restarts breaks the state machine', { 
       }
     }),
     // So many stories, or as many as twenty seconds allow on a slow machine. A failure prints its seed.
-    { numRuns: Number(process.env['STATE_MACHINE_RUNS'] ?? 30), interruptAfterTimeLimit: 20_000, endOnFailure: Boolean(process.env['CI']) },
+    {
+      numRuns: Number(process.env['STATE_MACHINE_RUNS'] ?? 30),
+      interruptAfterTimeLimit: 20_000,
+      endOnFailure: Boolean(process.env['CI']),
+    },
   )
 })
 
@@ -84,7 +108,12 @@ async function beginRun() {
     return rows[number % rows.length]?.id
   }
   const anyRevision = async (number: number, statuses: readonly RevisionStatus[]) => {
-    const rows = await db.selectFrom('revisions').select(['id', 'deployment_id']).where('status', 'in', statuses).orderBy('number').execute()
+    const rows = await db
+      .selectFrom('revisions')
+      .select(['id', 'deployment_id'])
+      .where('status', 'in', statuses)
+      .orderBy('number')
+      .execute()
     return rows[number % rows.length]
   }
   const patch = (deploymentId: string) =>
@@ -120,7 +149,9 @@ async function beginRun() {
       }
       case 'redeploy': {
         const revision = await anyRevision(command.pick, ['DEPLOYED'])
-        return revision && redeployRevision(context, { workspaceId, deploymentId: revision.deployment_id, revisionId: revision.id })
+        return (
+          revision && redeployRevision(context, { workspaceId, deploymentId: revision.deployment_id, revisionId: revision.id })
+        )
       }
       case 'delete': {
         const id = await anyDeployment(command.pick)
@@ -145,7 +176,16 @@ async function beginRun() {
       case 'restart':
         return replace('stop')
       case 'leases expire':
-        return db.updateTable('revisions').set({ lease_expires_at: new Date(0) }).where('lease_expires_at', 'is not', null).execute()
+        // Locked in one order: several of these may happen at the same time.
+        return db
+          .updateTable('revisions')
+          .set({ lease_expires_at: new Date(0) })
+          .where(
+            'id',
+            'in',
+            db.selectFrom('revisions').select('id').where('lease_expires_at', 'is not', null).orderBy('id').forUpdate(),
+          )
+          .execute()
     }
   }
   /** A round that a kill has cut off fails, and should. */
@@ -211,7 +251,13 @@ function aDeployment() {
 }
 
 /** Every rule of the lifecycle, against the history that the database holds. */
-async function judge({ interrupted, living }: { interrupted: ReadonlySet<string>; living: () => { revisionId: string }[] }): Promise<void> {
+async function judge({
+  interrupted,
+  living,
+}: {
+  interrupted: ReadonlySet<string>
+  living: () => { revisionId: string }[]
+}): Promise<void> {
   const { db } = database
   const deployments = await db.selectFrom('deployments').selectAll().execute()
   const revisions = await db.selectFrom('revisions').selectAll().orderBy('number').execute()
@@ -252,8 +298,15 @@ async function judge({ interrupted, living }: { interrupted: ReadonlySet<string>
   }
   const serving = await db.selectFrom('agents').selectAll().execute()
   const active = deployments.flatMap((deployment) => deployment.active_revision_id ?? []).toSorted()
-  expect(serving.map((agent) => agent.revision_id).toSorted(), 'each active revision is served once, and nothing else').toEqual(active)
-  expect(living().map((process) => process.revisionId).toSorted(), 'no process is left over').toEqual(active)
+  expect(serving.map((agent) => agent.revision_id).toSorted(), 'each active revision is served once, and nothing else').toEqual(
+    active,
+  )
+  expect(
+    living()
+      .map((process) => process.revisionId)
+      .toSorted(),
+    'no process is left over',
+  ).toEqual(active)
 }
 
 test('the table holds no step twice, and every status but the last ones leads on', () => {

@@ -158,7 +158,8 @@ describe('an agent that does not come up', () => {
   test('because a graph throws when it is imported', async () => {
     const failure = await failureOf({ files: { 'throws.mjs': "throw new Error('boom in the graph')" }, graph: './throws.mjs:graph' })
     expect(failure.message).toBe("The agent could not start: graph 'agent': throws.mjs could not be loaded: boom in the graph")
-    expect(failure.output.join('\n')).toMatch(/boom in the graph[\s\S]*throws\.mjs:1/)
+    expect(failure.output.join('\n')).toMatch(/^Error: boom in the graph\n\s+at file:\S*throws\.mjs:1:\d+$/m)
+    expect(failure.output.join('\n')).not.toMatch(/launcher\.ts|node:internal/)
   })
 
   test.each([

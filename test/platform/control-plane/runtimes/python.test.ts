@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createProcessRuntime } from '../../../../src/platform/control-plane/runtimes/process.ts'
 import { type AgentProcess, StartFailure } from '../../../../src/platform/control-plane/runtimes/runtime.ts'
 import { buildAgent, BuildFailure, type BuildRequest, type BuiltAgent } from '../../../../src/platform/control-plane/sources/build.ts'
@@ -12,6 +12,7 @@ import { type MemoryLog, memoryLog } from '../../support/memory-log.ts'
 import { processesWith, until } from '../../support/processes.ts'
 import { hasPython, makeWheels } from '../../support/python-stand-in.ts'
 
+const missing = hasPython() ? null : 'there is no python3 of 3.11 or newer with venv'
 const folder = mkdtempSync(path.join(tmpdir(), 'python-agent-'))
 const wheels = path.join(folder, 'wheels')
 const runtime = createProcessRuntime()
@@ -75,7 +76,12 @@ function build(request: Partial<BuildRequest> = {}) {
   return { done, log, directory }
 }
 
-beforeAll(() => makeWheels(wheels))
+beforeAll(() => {
+  if (missing === null) makeWheels(wheels)
+})
+beforeEach((context) => {
+  if (missing !== null) context.skip(missing)
+})
 afterEach(async () => {
   for (const agent of running.splice(0)) await agent.stop({ graceMs: 0 })
   vi.unstubAllEnvs()
@@ -89,11 +95,12 @@ function offline() {
   vi.stubEnv('PIP_FIND_LINKS', wheels)
 }
 
-describe.runIf(hasPython())('a Python agent, with a stand-in for the agent server', () => {
+describe('a Python agent, with a stand-in for the agent server', () => {
   let built: BuiltAgent
   let buildLog: MemoryLog
 
   beforeAll(async () => {
+    if (missing !== null) return
     offline()
     vi.stubEnv('PLATFORM_API_KEY', 'platform-secret')
     const { done, log } = build({ buildCommand: 'env; command -v python' })
@@ -222,6 +229,7 @@ describe.runIf(hasPython())('a Python agent, with a stand-in for the agent serve
   describe('builds that fail', () => {
     /** A `python3` whose virtual environments are the one that is there already: making one takes seconds. */
     beforeAll(() => {
+      if (missing !== null) return
       const interpreter = built.python?.interpreter
       mkdirSync(path.join(folder, 'bin'))
       writeFileSync(

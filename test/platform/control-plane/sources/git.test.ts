@@ -305,7 +305,8 @@ describe('over http', () => {
     wanted = null
     seen.length = 0
     expect(await checkout('main', `${origin}/team/repo.git`, { allowLocal: false }).done).toEqual({ commitSha: commits.main })
-    expect(seen.every((request) => request.authorization === undefined)).toBe(true)
+    expect(seen.length).toBeGreaterThan(0)
+    expect(seen.filter((request) => request.authorization !== undefined)).toEqual([])
   })
 
   test('a private one with its token, which appears nowhere else', async () => {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import path from 'node:path'
@@ -19,7 +19,11 @@ interface DockerConfig {
  * `docker login` writes it; helper programs are asked. Read anew each time: logins are short-lived. Undefined when there is none.
  * @throws {Error} with a sentence that holds nothing of a credential, when there is one that cannot be read.
  */
-export async function registryCredentials(registry: string, env: EngineEnvironment): Promise<Login | undefined> {
+export async function registryCredentials(
+  registry: string,
+  env: EngineEnvironment,
+  { limitMs = HELPER_LIMIT_MS } = {},
+): Promise<Login | undefined> {
   const file = path.join(env['DOCKER_CONFIG'] || path.join(homedir(), '.docker'), 'config.json')
   const config = await readConfig(file)
   if (config === null) return undefined
@@ -30,7 +34,7 @@ export async function registryCredentials(registry: string, env: EngineEnvironme
   const own = keys.map((key) => config.credHelpers?.[key]).find((helper) => helper !== undefined)
   const helper = own ?? config.credsStore
   for (const key of keys) {
-    const found = helper === undefined || helper === '' ? undefined : await askHelper(helper, key, env)
+    const found = helper === undefined || helper === '' ? undefined : await askHelper(helper, key, { env, limitMs })
     if (found !== undefined) return { ...found, serveraddress: key }
     const entry = config.auths?.[key]
     if (entry === undefined) continue
@@ -68,24 +72,24 @@ function loginOf(entry: NonNullable<NonNullable<DockerConfig['auths']>[string]>)
 }
 
 /** `docker-credential-<helper> get`: the registry on standard input, the login on standard output. Undefined when it has none. */
-async function askHelper(helper: string, registry: string, env: EngineEnvironment): Promise<Login | undefined> {
+async function askHelper(
+  helper: string,
+  registry: string,
+  { env, limitMs }: { env: EngineEnvironment; limitMs: number },
+): Promise<Login | undefined> {
   if (!/^[\w.-]+$/.test(helper))
     throw new Error('the credential helper in the Docker configuration has a name that no program has')
   const program = `docker-credential-${helper}`
-  const child = spawn(program, ['get'], {
-    env: { ...env },
-    stdio: ['pipe', 'pipe', 'ignore'],
-    timeout: HELPER_LIMIT_MS,
-    killSignal: 'SIGKILL',
-  })
+  const child = spawn(program, ['get'], { env: withoutOurs(env), stdio: ['pipe', 'pipe', 'ignore'], detached: true })
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   child.stdin.on('error', () => undefined)
   child.stdin.end(registry)
+  const limit = setTimeout(() => endGroup(child), limitMs)
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', (error) => reject(new Error(`${program} could not be run: ${error.message}`)))
     child.once('close', resolve)
-  })
+  }).finally(() => clearTimeout(limit))
   if (code !== 0) return undefined
   try {
     const { Username, Secret } = JSON.parse(out) as { Username: string; Secret: string }
@@ -94,4 +98,19 @@ async function askHelper(helper: string, registry: string, env: EngineEnvironmen
   } catch {
     throw new Error(`${program} did not answer as credential helpers do`)
   }
+}
+
+/** The platform's own variables, its keys among them, are nothing for the programs of others. */
+function withoutOurs(env: EngineEnvironment): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('PLATFORM_')))
+}
+
+/** With what it has started: any of it could hold its output open for ever. */
+function endGroup({ pid, stdout }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+  stdout?.destroy()
 }

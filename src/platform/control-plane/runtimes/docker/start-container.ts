@@ -7,6 +7,7 @@ import { portOf } from '../image-environment.ts'
 import { createTail } from '../lines.ts'
 import { describeExit } from '../process-group.ts'
 import { type AgentProcess, type ImageStart, type ProcessExit, StartFailure } from '../runtime.ts'
+import { stopOnce } from '../stop-once.ts'
 import { containerOptions } from './container.ts'
 import { type ContainerEnd, endContainer, inspectOrNull, watchEnd } from './container-end.ts'
 import { followLog } from './container-log.ts'
@@ -137,29 +138,21 @@ interface Running {
 }
 
 function agentProcess({ engine, container, address, ended, read, log }: Running): AgentProcess {
-  let stopping: Promise<void> | undefined
-  const exited = ended.then(async (end): Promise<ProcessExit> => {
-    await read
-    log.write(stopping === undefined ? 'ERROR' : 'INFO', `The agent ${describeEnd(end)}`)
-    // What cannot be removed now has no row soon, and is found as a stray.
-    if (stopping === undefined) await endContainer({ engine, container, graceMs: 0 }).catch(() => undefined)
-    return { code: end.code, signal: end.signal }
-  })
-  const stop = async (graceMs: number) => {
+  const { stop, isStopping } = stopOnce(async (graceMs) => {
     await endContainer({ engine, container, graceMs })
     await Promise.race([exited, sleep(NEWS_MS, undefined, { ref: false })])
-  }
+  })
+  const exited = ended.then(async (end): Promise<ProcessExit> => {
+    await read
+    log.write(isStopping() ? 'INFO' : 'ERROR', `The agent ${describeEnd(end)}`)
+    // What cannot be removed now has no row soon, and is found as a stray.
+    if (!isStopping()) await endContainer({ engine, container, graceMs: 0 }).catch(() => undefined)
+    return { code: end.code, signal: end.signal }
+  })
   return {
     address,
     reference: `docker:${container.id}`,
     exited,
-    stop: ({ graceMs }) => {
-      stopping ??= stop(graceMs).catch((error: Error) => {
-        // The next call tries again.
-        stopping = undefined
-        throw error
-      })
-      return stopping
-    },
+    stop,
   }
 }

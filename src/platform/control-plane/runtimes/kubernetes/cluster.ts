@@ -17,6 +17,8 @@ import { type KubernetesEnvironment, KubernetesSettingsError } from './settings.
 
 /** What one request may take that does not stream. Milliseconds. */
 const REQUEST_LIMIT_MS = 15_000
+/** What a program may take that the kubeconfig names for the credentials (`exec`). Milliseconds. */
+const LOGIN_LIMIT_MS = 10_000
 /** A refusal is a short text. */
 const REFUSAL_MAX = 10_000
 
@@ -40,14 +42,15 @@ export interface Cluster {
  * The cluster that `KUBECONFIG` names; else the one that the platform runs in; else the one of `~/.kube/config`. Nothing is sent yet.
  * @throws {KubernetesSettingsError} when there is none, or its configuration cannot be read.
  */
-export function openCluster(env: KubernetesEnvironment): Cluster {
+export function openCluster(env: KubernetesEnvironment, { loginLimitMs = LOGIN_LIMIT_MS } = {}): Cluster {
   const config = readConfig(env)
+  const login = limitedLogin(config, loginLimitMs)
   const server = config.getCurrentCluster()?.server
   if (server === undefined) throw new KubernetesSettingsError('the kubeconfig has no current context with a cluster')
   const http = new IsomorphicFetchHttpLibrary()
   const configuration = createConfiguration({
     baseServer: new ServerConfiguration(server, {}),
-    authMethods: { default: config },
+    authMethods: { default: { getName: () => 'login', applySecurityAuthentication: login } },
     promiseMiddleware: [
       {
         pre: async (context) => {
@@ -68,7 +71,7 @@ export function openCluster(env: KubernetesEnvironment): Cluster {
       const url = new URL(server.replace(/\/$/, '') + place)
       for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
       const context = new RequestContext(url.href, HttpMethod.GET)
-      await config.applySecurityAuthentication(context)
+      await login(context)
       context.setSignal(signal)
       const response = await http.send(context).toPromise()
       const body = response.body.stream()
@@ -90,7 +93,38 @@ function readConfig(env: KubernetesEnvironment): KubeConfig {
     else throw new Error('there is none: set KUBECONFIG to a file that names the cluster and the credentials')
     return config
   } catch (error) {
-    throw new KubernetesSettingsError(`the kubeconfig cannot be used: ${(error as Error).message}`)
+    throw new KubernetesSettingsError(`the kubeconfig cannot be used: ${faultOf(error as Error)}`)
+  }
+}
+
+/** The parser's own sentence quotes the text around the fault: a token, perhaps. */
+function faultOf(error: Error & { mark?: { line?: number } }): string {
+  if (error.name === 'YAMLException') return `it is not YAML (line ${(error.mark?.line ?? 0) + 1})`
+  return error.message
+}
+
+/**
+ * Puts the credentials into a request. A program that is asked for them may hang, waiting for somebody's password perhaps: then nothing is
+ * sent, and it is not started once more beside itself.
+ */
+function limitedLogin(config: KubeConfig, limitMs: number): (context: RequestContext) => Promise<void> {
+  let hangs = false
+  return async (context) => {
+    if (hangs) throw late()
+    const limit = Promise.withResolvers<never>()
+    const done = config.applySecurityAuthentication(context)
+    const timer = setTimeout(() => {
+      hangs = true
+      done.catch(() => undefined).finally(() => (hangs = false))
+      limit.reject(late())
+    }, limitMs)
+    try {
+      await Promise.race([done, limit.promise])
+    } catch (error) {
+      throw withoutQuote(error)
+    } finally {
+      clearTimeout(timer)
+    }
   }
 }
 
@@ -101,6 +135,15 @@ function readFiles(config: KubeConfig, [first = '', ...others]: readonly string[
     other.loadFromFile(file)
     config.mergeConfig(other, true)
   }
+}
+
+function late(): Error {
+  return new DOMException('the program that gives the credentials does not end', 'TimeoutError')
+}
+
+/** The parser of its answer quotes what it could not read: a token, perhaps. */
+function withoutQuote(error: unknown): unknown {
+  return error instanceof SyntaxError ? new Error('the program that gives the credentials does not answer as it should') : error
 }
 
 async function beginningOf(stream: Readable): Promise<string> {

@@ -15,7 +15,7 @@ export interface ClusterResources {
 
 const texts = z.record(z.string(), z.string()).nullish().catch(undefined)
 
-/** The fields that only a cluster understands (service facts 1.3), as far as this one does. */
+/** The fields that only a cluster understands (hosted service), as far as this one does. */
 const clusterFields = z.object({
   labels: texts,
   annotations: texts,

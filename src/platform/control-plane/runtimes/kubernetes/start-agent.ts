@@ -4,6 +4,7 @@ import type { BuildLog } from '../../build-log.ts'
 import { waitUntilHealthy } from '../health.ts'
 import { portOf } from '../image-environment.ts'
 import { type AgentProcess, FETCH_LIMIT_MS, type ImageStart, StartFailure, type StartEffects } from '../runtime.ts'
+import { stopOnce } from '../stop-once.ts'
 import type { Cluster } from './cluster.ts'
 import { askStubbornly, isAway, reasonOf, statusOf } from './cluster-error.ts'
 import { endAgent, readDeployment } from './end-agent.ts'
@@ -221,33 +222,24 @@ interface Running {
 }
 
 function agentProcess({ cluster, place, request, watch, address, log }: Running): AgentProcess {
-  let stopping: Promise<void> | undefined
   let ending: Promise<void> | undefined
+  const { stop, isStopping } = stopOnce(async (graceMs) => {
+    ending = endAgent({ cluster, place, agentId: request.agentId, graceMs })
+    await ending
+    await Promise.race([exited, sleep(NEWS_MS, undefined, { ref: false })])
+  })
   const exited = watch.exited.then(async (exit) => {
     // What it prints while it ends is read as well.
     await ending?.catch(() => undefined)
     await watch.close()
-    const [level, how] =
-      stopping === undefined ? (['ERROR', 'deleted by somebody else'] as const) : (['INFO', 'removed'] as const)
+    const [level, how] = isStopping() ? (['INFO', 'removed'] as const) : (['ERROR', 'deleted by somebody else'] as const)
     log.write(level, `The agent's Deployment ${place.namespace}/${place.name} was ${how}`)
     return exit
   })
-  const stop = async (graceMs: number) => {
-    ending = endAgent({ cluster, place, agentId: request.agentId, graceMs })
-    await ending
-    await Promise.race([exited, sleep(NEWS_MS, undefined, { ref: false })])
-  }
   return {
     address,
     reference: referenceOf(place),
     exited,
-    stop: ({ graceMs }) => {
-      stopping ??= stop(graceMs).catch((error: Error) => {
-        // The next call tries again.
-        stopping = undefined
-        throw error
-      })
-      return stopping
-    },
+    stop,
   }
 }
