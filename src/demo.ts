@@ -197,6 +197,7 @@ try {
   bucket = await startBucketServer()
   await story({ platform, repository, bucket, signal: cancel.signal })
   heading('Everything ended as it should; the platform stops')
+  console.log('Next: README.md, "A first deploy without GitHub", with a platform that stays: npm run platform')
 } catch (error) {
   process.exitCode = 1
   if (cancel.signal.aborted) console.error(`\nThe demo was ${(cancel.signal.reason as Error).message}.`)

@@ -49,7 +49,9 @@ export function refuseConflicts(inputs: Inputs, deployment: DeploymentAnswer): v
       `The deployment '${deployment.name}' exists, and fields of it that are fixed at creation are wanted otherwise:\n` +
       lines.join('\n'),
     tried: 'Nothing was changed.',
-    next: 'Take the live value over into the workflow, or choose another deployment-name so that a new deployment is created.',
+    next:
+      'Take the live value over into the workflow, or choose another deployment-name so that a new deployment is created' +
+      `${deployment.active_revision_id === null ? ', or delete the deployment if it never served' : ''}.`,
   })
 }
 

@@ -33,7 +33,7 @@ export async function prove({
   async function replacement(onError: (error: unknown) => void = () => undefined): Promise<ActionFailure | undefined> {
     try {
       const { active_revision_id: active } = await deps.controlPlane.getDeployment(deploymentId, deps.signal)
-      if (active === null || active === revisionId) return undefined
+      if (active === null || active === undefined || active === revisionId) return undefined
       deps.journal.set('smoke-test', 'skipped')
       return superseded(revisionId, active)
     } catch (error) {

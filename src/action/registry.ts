@@ -3,7 +3,7 @@ import { STREAM_MODES } from '../contract/run-stream.ts'
 
 /**
  * The action's surface, in one place: action.yml and the README's tables are written from it, the code is typed by it, and a test
- * compares all of them (design, section 4).
+ * compares all of them.
  */
 
 /** How the text of an input is read. */
@@ -414,7 +414,7 @@ export function inputSpec(name: InputName): InputSpec {
   return INPUTS[name]
 }
 
-/** How a step can end (design, section 4), and whether that is green. */
+/** How a step can end, and whether that is green. */
 export const STATUSES = {
   deployed: true,
   unchanged: true,

@@ -3,9 +3,9 @@ import { isFinalRevisionStatus } from '../contract/status.ts'
 import { changesOf } from './compare.ts'
 import type { Inputs } from './inputs.ts'
 
-/** The revision that serves, as far as the control plane tells. */
-export function servingRevisionId(deployment: DeploymentAnswer): string | null {
-  return deployment.active_revision_id ?? deployment.latest_revision_id
+/** The revision that serves, null when none does. Where the control plane does not tell, it is taken to be the newest one. */
+export function servingRevisionId({ active_revision_id: active, latest_revision_id: latest }: DeploymentAnswer): string | null {
+  return active === undefined ? latest : active
 }
 
 /**

@@ -31,7 +31,7 @@ export async function verifyServing({
     for (;;) {
       const deployment = await controlPlane.getDeployment(deploymentId, deadline.signal)
       journal.set('deployment-url', deploymentAddress(deployment))
-      const active = deployment.active_revision_id
+      const active = deployment.active_revision_id ?? null
       if (active === null || active === revisionId) {
         noteNewer(deployment, revisionId, deps)
         return

@@ -10,13 +10,17 @@ import type { MadeRevision } from './make-revision.ts'
 import { formatDuration } from './parse/duration.ts'
 import { expectedDuration } from './poll-delay.ts'
 import type { Status } from './registry.ts'
-import { ActionFailure, type ErrorCode, toFailure } from './report/error-codes.ts'
+import { ActionFailure, ERROR_CODES, type ErrorCode, toFailure } from './report/error-codes.ts'
+import { inputsNamedIn } from './report/input-names.ts'
 import { checkCommit, otherCommit, verifyServing } from './verify.ts'
 
 /** Earlier revisions that tell how long one takes. */
 const HISTORY = 10
 const HISTORY_TIMEOUT_MS = 5000
 const ON_TIMEOUT_INTERRUPT_MS = 10_000
+
+/** The revision that a step follows, and with what. */
+type Watched = { inputs: Inputs; deploymentId: string; revisionId: string; deps: Deps }
 
 /** Sees a revision through: follows it, reads its log when it failed, and proves that it serves when it did not. */
 export async function waitForRevision({
@@ -49,17 +53,7 @@ export async function waitForRevision({
 }
 
 /** `wait: false`: one look, so that a revision that failed at once is not reported as accepted. */
-async function lookOnce({
-  inputs,
-  deploymentId,
-  revisionId,
-  deps,
-}: {
-  inputs: Inputs
-  deploymentId: string
-  revisionId: string
-  deps: Deps
-}): Promise<Status> {
+async function lookOnce({ inputs, deploymentId, revisionId, deps }: Watched): Promise<Status> {
   const { journal, log } = deps
   try {
     const revision = await deps.once.getRevision({ deploymentId, revisionId, signal: deps.signal })
@@ -74,17 +68,7 @@ async function lookOnce({
   return 'deployed'
 }
 
-async function followRevision({
-  inputs,
-  deploymentId,
-  revisionId,
-  deps,
-}: {
-  inputs: Inputs
-  deploymentId: string
-  revisionId: string
-  deps: Deps
-}): Promise<Followed> {
+async function followRevision({ inputs, deploymentId, revisionId, deps }: Watched): Promise<Followed> {
   const { effects, journal, log, once } = deps
   const expected = await learnExpected({ deploymentId, revisionId, deps })
   const usual = expected === undefined ? '' : `; earlier revisions took ${formatDuration(expected)}`
@@ -153,17 +137,7 @@ async function learnExpected({
   }
 }
 
-async function onTimeout({
-  inputs,
-  deploymentId,
-  revisionId,
-  deps,
-}: {
-  inputs: Inputs
-  deploymentId: string
-  revisionId: string
-  deps: Deps
-}): Promise<string> {
+async function onTimeout({ inputs, deploymentId, revisionId, deps }: Watched): Promise<string> {
   if (inputs.onTimeout === 'leave') return 'on-timeout is leave: the revision goes on by itself.'
   deps.journal.save('interrupt', 'timeout')
   const { settled, sentence } = await interruptRevision({ deploymentId, revisionId, timeoutMs: ON_TIMEOUT_INTERRUPT_MS, deps })
@@ -202,6 +176,22 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   SKIPPED: 'E_SUPERSEDED',
 }
 
+/** What to do where the control plane has no log to read. */
+const WITHOUT_LOG: Partial<Record<ErrorCode, string>> = {
+  E_CREATE_FAILED: 'Look at the deployment on the control plane; the quota of the plan is a usual cause.',
+  E_BUILD_FAILED: 'Look at the revision on the control plane, correct the source, and deploy again.',
+  E_DEPLOY_FAILED: 'Look at the revision on the control plane; a missing variable in `secrets` is a usual cause.',
+}
+/** So much of a log is read for the names of fields: what a person sees of it without a click. */
+const NAMING_LINES = 10
+
+/** What to do about a revision that failed, in the words of the workflow. */
+function nextStep(code: ErrorCode, says: string, lines: readonly string[]): string {
+  const step = (lines.length === 0 ? WITHOUT_LOG[code] : undefined) ?? ERROR_CODES[code].remedy
+  const names = inputsNamedIn([says, ...lines.slice(-NAMING_LINES)].join('\n'))
+  return names === undefined ? step : `${step} ${names}`
+}
+
 /** Throws unless the revision has ended well. The log of one that failed is printed and kept for the summary. */
 async function judge({
   revision,
@@ -220,13 +210,15 @@ async function judge({
     code === 'E_SUPERSEDED'
       ? `The revision ${revision.id} was SKIPPED: ${await successor({ deploymentId, revisionId: revision.id, deps })} took its place.`
       : `The revision ${revision.id} ended in ${status}.`
+  let lines: readonly string[] = []
   if (isFailedRevisionStatus(status)) {
     const tail = await readLogTail({ deploymentId, revisionId: revision.id, status, deps })
     if (tail !== undefined) {
+      lines = tail.lines
       deps.journal.setLogTail(tail)
       deps.log.group(tail.title, tail.lines)
     }
     if (deps.signal.aborted) throw new ActionFailure({ code: 'E_CANCELLED', happened: `The step was cancelled. ${ended}${says}` })
   }
-  throw new ActionFailure({ code, happened: `${ended}${says}` })
+  throw new ActionFailure({ code, happened: `${ended}${says}`, next: nextStep(code, says, lines) })
 }

@@ -11,7 +11,7 @@ export type StreamRunOptions = {
   signal: AbortSignal
 }
 
-/** One deployed agent server (specification 4.2; service facts 3). Each operation may throw a `RequestFailure`. */
+/** One deployed agent server (specification 4.2; hosted service). Each operation may throw a `RequestFailure`. */
 export type AgentServer = {
   readonly url: string
   /**

@@ -10,6 +10,8 @@ import { isPassingServerError, parseRetryAfter } from './retry.ts'
 export type RequestFacts = {
   method: string
   path: string
+  /** What the path is joined to. */
+  address: string
   host: string
   timeoutMs: number
   maxBytes: number
@@ -47,6 +49,7 @@ export function checkResult(
     new RequestFailure({
       method: request.method,
       path: safeText(request.path, redact),
+      address: safeText(request.address, redact),
       status,
       code: null,
       detail: null,

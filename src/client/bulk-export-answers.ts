@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { readExportStatus } from '../contract/export-status.ts'
 
 /**
- * What bulk export answers, as a client reads it (specification 2.6 to 2.8, service facts 2.2): statuses in either letter case,
+ * What bulk export answers, as a client reads it (specification 2.6 to 2.8, hosted service): statuses in either letter case,
  * unknown fields kept. Only what a client cannot do without is required; the rest becomes null.
  */
 

@@ -1,7 +1,7 @@
 import type { RequestFailure } from './failure.ts'
 
 /**
- * Caps on exports that are answered with the 429 of a rate limit (service facts 2.3): `hourly`: exports that a workspace may create
+ * Caps on exports that are answered with the 429 of a rate limit (hosted service): `hourly`: exports that a workspace may create
  * in an hour; `schedules`: its active schedules. Waiting as for a rate limit helps with neither.
  */
 export type ExportCap = 'hourly' | 'schedules'

@@ -3,7 +3,7 @@ import { deploymentOperations, type DeploymentOperations } from './deployments.t
 import { logOperations, type LogOperations } from './logs.ts'
 import { revisionOperations, type RevisionOperations } from './revisions.ts'
 
-/** The control plane's operations (specification 4.1, service facts 1.2). Each may throw a `RequestFailure`. */
+/** The control plane's operations (specification 4.1, hosted service). Each may throw a `RequestFailure`. */
 export type ControlPlane = DeploymentOperations & RevisionOperations & LogOperations
 
 export function createControlPlane(context: ControlPlaneContext): ControlPlane {

@@ -32,7 +32,7 @@ export type DeploymentOperations = {
     signal: AbortSignal
   }): Promise<PatchResult>
   /**
-   * Deploys an earlier revision once more, as a new one from the same source (service facts 1.8). `unsupported` where the control
+   * Deploys an earlier revision once more, as a new one from the same source (hosted service). `unsupported` where the control
    * plane has no such route; a 400 where it redeploys only the latest one. The result is that of `patchDeployment`.
    */
   redeployRevision(options: {
@@ -198,7 +198,7 @@ function isSameSource({ source_revision_config: a }: RevisionAnswer, { source_re
   return commit && (['repo_ref', 'graph_config_path', 'image_uri'] as const).every((field) => a[field] === b[field])
 }
 
-/** True when a PATCH with this body makes a revision (specification 2.2; service facts 1.6). */
+/** True when a PATCH with this body makes a revision (specification 2.2; hosted service). */
 function makesRevision(body: DeploymentPatch): boolean {
   const { repo_ref, graph_config_path, image_uri } = body.source_revision_config ?? {}
   const { resource_spec, install_command, build_command } = body.source_config ?? {}

@@ -12,6 +12,7 @@ export type ServerSentEvent = { event: string; data: string }
 export type EventStreamOptions = Omit<OpenOptions, 'timeoutMs'> & {
   /** As the failures show it. */
   path: string
+  address: string
   /** Cancellation and the deadline of the whole stream. */
   signal: AbortSignal
   /** All of the stream, in bytes. */
@@ -26,14 +27,14 @@ export type EventStreamOptions = Omit<OpenOptions, 'timeoutMs'> & {
 const WORDS_MS = 10_000
 
 /**
- * Sends one request and yields the events of its answer as they come (service facts 3.2). Ends when the server has closed the
+ * Sends one request and yields the events of its answer as they come (hosted service). Ends when the server has closed the
  * stream in an orderly way, after a whole event; everything else is a `RequestFailure`: a refusal before the stream (`http`), no
  * connection (`network`), an answer that is no stream, one that breaks off or is too large (`protocol`), or the signal's end.
  * Who stops reading closes the connection, and so tells the server that nobody listens any more.
  */
 export async function* streamEvents(options: EventStreamOptions): AsyncGenerator<ServerSentEvent, void, undefined> {
-  const { url, path, method, signal, maxBytes, maxEventLength, redact, now } = options
-  const request: RequestFacts = { method, path, host: url.host, timeoutMs: 0, maxBytes, signal }
+  const { url, path, address, method, signal, maxBytes, maxEventLength, redact, now } = options
+  const request: RequestFacts = { method, path, address, host: url.host, timeoutMs: 0, maxBytes, signal }
   const controller = new AbortController()
   const abort = () => controller.abort()
   let message: IncomingMessage | null = null

@@ -1,3 +1,4 @@
+import { isRecord } from '../contract/record.ts'
 import { hideJsonSecrets, type Redact } from './redaction.ts'
 
 export const EXCERPT_MAX_BYTES = 2048
@@ -81,8 +82,4 @@ function parseJson(text: string): unknown {
   } catch {
     return null
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -24,6 +24,8 @@ export type FailureFields = {
   method: string
   /** As given to the transport: without the address's own prefix and without the query. */
   path: string
+  /** What the path was joined to: the service's origin and prefix, without credentials and query. */
+  address?: string | null
   /** What happened, as a clause that reads on after "GET /path". */
   summary: string
   status: number | null
@@ -47,6 +49,7 @@ export class RequestFailure extends Error {
   readonly kind: FailureKind
   readonly method: string
   readonly path: string
+  readonly address: string | null
   readonly summary: string
   readonly status: number | null
   readonly code: string | null
@@ -62,6 +65,7 @@ export class RequestFailure extends Error {
     this.kind = fields.kind
     this.method = fields.method
     this.path = fields.path
+    this.address = fields.address ?? null
     this.summary = fields.summary
     this.status = fields.status
     this.code = fields.code

@@ -20,7 +20,7 @@ export type LogOperations = {
   revisionLogs(options: LogOptions): Promise<{ entries: LogEntryAnswer[]; nextOffset: string | null }>
 }
 
-/** Logs are read at the route of today, and where that is missing at the one before it (service facts 1.9). */
+/** Logs are read at the route of today, and where that is missing at the one before it (hosted service). */
 export function logOperations({ transport }: ControlPlaneContext): LogOperations {
   let onlyLegacy = false
 

@@ -3,6 +3,11 @@ export function isCertificateProblem(code: string | null): boolean {
   return code !== null && /CERT|UNABLE_TO_VERIFY|SELF_SIGNED|CRL|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE/.test(code)
 }
 
+/** True for the words of TLS about a port that speaks plain http: no repetition mends that, either. */
+export function isPlainHttp(words: string | null): boolean {
+  return words !== null && /wrong version number/i.test(words)
+}
+
 /** True for faults of the way to the service: surely nothing was sent. Anything else may have come after the request. */
 export function happenedBeforeSending(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.every(happenedBeforeSending)

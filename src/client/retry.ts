@@ -1,7 +1,7 @@
 import { abortKind, deadlineOf } from './deadline.ts'
 import type { Effects } from './effects.ts'
 import { RequestFailure } from './failure.ts'
-import { isCertificateProblem } from './network-problem.ts'
+import { isCertificateProblem, isPlainHttp } from './network-problem.ts'
 import { isNotSent } from './pacing.ts'
 
 export type RetryPolicy = {
@@ -55,7 +55,7 @@ export function mayRepeat(failure: RequestFailure, idempotent: boolean): boolean
       if (failure.status === 429 || failure.code === RATE_LIMITED) return true
       return idempotent && (failure.status === 408 || isPassingServerError(failure.status))
     case 'network':
-      if (isCertificateProblem(failure.code)) return false
+      if (isCertificateProblem(failure.code) || isPlainHttp(failure.detail)) return false
       return idempotent || !failure.ambiguous
     case 'protocol':
       return idempotent && failure.code !== 'oversized' && failure.code !== 'endless-list'

@@ -1,4 +1,5 @@
-import { contentText, isRecord, readMessage, type Message } from '../contract/message.ts'
+import { contentText, readMessage, type Message } from '../contract/message.ts'
+import { isRecord } from '../contract/record.ts'
 import { splitEventName, type RunEvent } from '../contract/run-stream.ts'
 
 /** So much of a text is kept, in UTF-16 units. */
@@ -7,7 +8,7 @@ export const STREAMED_TEXT_MAX = 1_048_576
 const DEPTH = 6
 
 /**
- * Puts together what an agent says, from the events of any stream mode (service facts 3.2), as they come:
+ * Puts together what an agent says, from the events of any stream mode (hosted service), as they come:
  *
  * - `messages/partial`, `messages/complete`: the text so far of each message; a later one replaces an earlier one.
  * - `messages` (mode `messages-tuple`) and `events`: pieces, joined as they are, message by message.

@@ -77,6 +77,7 @@ const EVENT_MAX_LENGTH = 8 * 1024 * 1024
 /** Throws a plain `Error` for an address or a header that no request could be made with. */
 export function createTransport({ baseUrl, headers, redact, userAgent, effects, policy, onRetry, pacer }: TransportOptions): Transport {
   const base = parseBaseUrl(baseUrl)
+  const address = base.href.replace(/\/$/, '')
   checkHeaders(headers)
   const fullPolicy = { ...DEFAULT_RETRY_POLICY, ...policy }
   let waitedForRateLimitMs = 0
@@ -122,7 +123,7 @@ export function createTransport({ baseUrl, headers, redact, userAgent, effects, 
         pacer?.learn({ method, path, headers: result.headers })
         const answer = readAnswer({
           result,
-          request: { method, path, host: url.host, timeoutMs, maxBytes, signal },
+          request: { method, path, address, host: url.host, timeoutMs, maxBytes, signal },
           schema,
           emptyAllowed,
           redact: hide,
@@ -137,7 +138,7 @@ export function createTransport({ baseUrl, headers, redact, userAgent, effects, 
     const { sent, text, hide } = prepare({ url, body, accept: 'text/event-stream' })
     const { maxBytes = STREAM_MAX_BYTES, maxEventLength = EVENT_MAX_LENGTH } = limits
     const bounds = { signal, maxBytes, maxEventLength }
-    return streamEvents({ url, path, method, headers: sent, body: text, userAgent, ...bounds, redact: hide, now: effects.now })
+    return streamEvents({ url, path, address, method, headers: sent, body: text, userAgent, ...bounds, redact: hide, now: effects.now })
   }
   return { baseUrl: base.href, request, stream, waitedForRateLimitMs: () => waitedForRateLimitMs }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fromDialect } from './dialects.ts'
 
 /**
- * Schemas to read the service's answers with (design, section 3): either dialect's names, statuses in any letter case, unknown
+ * Schemas to read the service's answers with: either dialect's names, statuses in any letter case, unknown
  * fields kept, unknown values carried as they are. Only what a client cannot do without is required; the rest becomes null.
  */
 
@@ -43,7 +43,7 @@ const secretNamesSchema = z
   .transform((secrets) => secrets ?? [])
   .catch([])
 
-/** Deployment, as read (specification 2.5; service facts 1.3). */
+/** Deployment, as read (specification 2.5; hosted service). */
 export const deploymentAnswerSchema = z.preprocess(
   fromDialect,
   z.looseObject({
@@ -59,7 +59,8 @@ export const deploymentAnswerSchema = z.preprocess(
       .transform((value) => value ?? sourceRevisionConfigAnswerSchema.parse({})),
     secrets: secretNamesSchema,
     latest_revision_id: id.nullish().transform((value) => value ?? null),
-    active_revision_id: id.nullish().transform((value) => value ?? null),
+    /** Null: nothing serves. Absent: the service does not tell. */
+    active_revision_id: id.nullish(),
     url: text,
     image_version: shown,
     created_at: shown,
@@ -100,7 +101,7 @@ const instant = z
   .transform((value) => (typeof value === 'number' && Number.isFinite(value) ? value : null))
   .catch(null)
 
-/** One line of a log (service facts 1.9): a free object, or a bare string. */
+/** One line of a log (hosted service): a free object, or a bare string. */
 export const logEntryAnswerSchema = z.preprocess(
   (entry) => (typeof entry === 'string' ? { message: entry } : entry),
   z.looseObject({
@@ -115,7 +116,7 @@ export type LogEntryAnswer = z.output<typeof logEntryAnswerSchema>
 export const logsAnswerSchema = z.looseObject({ logs: z.array(logEntryAnswerSchema), next_offset: text })
 export type LogsAnswer = z.output<typeof logsAnswerSchema>
 
-/** The agent server's address: `url`, then `source_config.custom_url`, else null (service facts 1.3). */
+/** The agent server's address: `url`, then `source_config.custom_url`, else null (hosted service). */
 export function deploymentAddress(deployment: DeploymentAnswer): string | null {
   return deployment.url || deployment.source_config.custom_url || null
 }

@@ -98,7 +98,7 @@ export const exportProgressSchema = z.looseObject({
 })
 export type ExportProgress = z.infer<typeof exportProgressSchema>
 
-/** An export, as answered (specification 2.7, service facts 2.2). */
+/** An export, as answered (specification 2.7, hosted service). */
 export const bulkExportSchema = z.looseObject({
   id: uuid,
   tenant_id: uuid,
@@ -125,7 +125,7 @@ export type BulkExport = z.infer<typeof bulkExportSchema>
 
 export const pendingUploadSchema = z.looseObject({ target_cursor: z.string().nullable(), file_path: z.string(), rows_count: count })
 
-/** An export run, as answered (specification 2.8, service facts 2.2). */
+/** An export run, as answered (specification 2.8, hosted service). */
 export const bulkExportRunSchema = z.looseObject({
   id: uuid,
   bulk_export_id: uuid,

@@ -7,8 +7,8 @@ export const CONFIG_PATH_RULE = "a relative path to a JSON file inside the repos
 
 /** True for a path that stays inside the repository, whatever the repository holds (links are the reader's duty). */
 export function isValidConfigPath(path: string): boolean {
-  if (path.length === 0 || path.length > 1024 || /[\x00-\x1f\x7f\\]/.test(path)) return false
-  if (path.startsWith('/') || path.startsWith('-') || !path.endsWith('.json')) return false
+  if (path.length > 1024 || /[\x00-\x1f\x7f\\]/.test(path)) return false
+  if (path.startsWith('-') || !path.endsWith('.json')) return false
   return path.split('/').every((part, index) => part !== '..' && part !== '' && (part !== '.' || index === 0))
 }
 

@@ -11,13 +11,13 @@ const secretReferencesSchema = z
   .array(z.unknown())
   .refine((references) => references.length === 0, 'secret_references name secrets of a cluster, and there is none here: use secrets')
 
-/** What the ecosystem's clients send besides (service facts 1.3): it is accepted, and it changes nothing here. */
+/** What the ecosystem's clients send besides (hosted service): it is accepted, and it changes nothing here. */
 const ACCEPTED_WITHOUT_EFFECT = {
   tracked_packages: z.array(z.string().max(255)).max(1000).nullish(),
   route_through_gateway: z.boolean().nullish(),
 }
 
-/** Where a deployment comes from and how it runs, as a request may carry it (service facts 1.3). A null means "unchanged". */
+/** Where a deployment comes from and how it runs, as a request may carry it (hosted service). A null means "unchanged". */
 export const sourceConfigInputSchema = z.strictObject({
   integration_id: z.guid().nullish(),
   repo_url: z.string().min(1).max(2048).nullish(),
@@ -34,7 +34,7 @@ export const sourceConfigInputSchema = z.strictObject({
 })
 export type SourceConfigInput = z.infer<typeof sourceConfigInputSchema>
 
-/** Fields of `source_config` that are fixed at creation (specification 1.3; service facts 1.6). */
+/** Fields of `source_config` that are fixed at creation (specification 1.3; hosted service). */
 export const FIXED_SOURCE_CONFIG_FIELDS = [
   'integration_id',
   'repo_url',
@@ -58,7 +58,7 @@ export const sourceConfigSchema = z.object({
 })
 export type SourceConfig = z.infer<typeof sourceConfigSchema>
 
-/** Body of `POST /v2/deployments` (service facts 1.3). */
+/** Body of `POST /v2/deployments` (hosted service). */
 export const deploymentCreateSchema = z.strictObject({
   name: z.string().max(255).transform(normaliseDeploymentName).pipe(deploymentNameSchema),
   source: sourceSchema,
@@ -71,7 +71,7 @@ export const deploymentCreateSchema = z.strictObject({
 })
 export type DeploymentCreate = z.infer<typeof deploymentCreateSchema>
 
-/** Body of `PATCH /v2/deployments/{deployment_id}` (specification 2.2; service facts 1.6). */
+/** Body of `PATCH /v2/deployments/{deployment_id}` (specification 2.2; hosted service). */
 export const deploymentPatchSchema = z.strictObject({
   source: sourceSchema.nullish(),
   revision_source: sourceSchema.nullish(),
@@ -84,7 +84,7 @@ export const deploymentPatchSchema = z.strictObject({
 })
 export type DeploymentPatch = z.infer<typeof deploymentPatchSchema>
 
-/** Body of `POST /v2/deployments/{deployment_id}/revisions` (service facts 1.2): always makes a revision. */
+/** Body of `POST /v2/deployments/{deployment_id}/revisions` (hosted service): always makes a revision. */
 export const revisionCreateSchema = z.strictObject({
   source_revision_config: sourceRevisionConfigInputSchema.nullish(),
   source_config: sourceConfigInputSchema.nullish(),
@@ -95,7 +95,7 @@ export const revisionCreateSchema = z.strictObject({
 export type RevisionCreate = z.infer<typeof revisionCreateSchema>
 
 /**
- * Deployment (specification 2.5; service facts 1.3). `latest_revision_id` is the newest one made, `active_revision_id` the one
+ * Deployment (specification 2.5; hosted service). `latest_revision_id` is the newest one made, `active_revision_id` the one
  * that serves. Secrets come back by name only: `value` is always empty.
  */
 export const deploymentSchema = z.object({

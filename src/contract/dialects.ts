@@ -1,20 +1,25 @@
+import { isRecord } from './record.ts'
 import { z } from 'zod'
 import { VENDOR_EXPORT_STATUS } from './export-status.ts'
 
 /**
- * The two tongues of the service (design, section 3). The specification's names are the contract inside this project; the hosted
+ * The two tongues of the service. The specification's names are the contract inside this project; the hosted
  * vendor service says `github` for `git_host` and `langgraph_config_path` for `graph_config_path`. Only this file knows.
  */
 export const DIALECTS = ['spec', 'vendor'] as const
 export const dialectSchema = z.enum(DIALECTS)
 export type Dialect = z.infer<typeof dialectSchema>
 
-const VENDOR_SOURCE: Readonly<Record<string, string>> = { git_host: 'github' }
-const SPEC_SOURCE: Readonly<Record<string, string>> = { github: 'git_host' }
-const VENDOR_FIELD: Readonly<Record<string, string>> = { graph_config_path: 'langgraph_config_path' }
-const SPEC_FIELD: Readonly<Record<string, string>> = { langgraph_config_path: 'graph_config_path' }
+type Words = ReadonlyMap<unknown, string>
 
-const VENDOR_WORDS = new RegExp(`\\b(?:git_host|graph_config_path|${Object.keys(VENDOR_EXPORT_STATUS).join('|')})\\b`, 'g')
+const VENDOR_SOURCE: Words = new Map([['git_host', 'github']])
+const SPEC_SOURCE: Words = new Map([['github', 'git_host']])
+const VENDOR_FIELD: Words = new Map([['graph_config_path', 'langgraph_config_path']])
+const SPEC_FIELD: Words = new Map([['langgraph_config_path', 'graph_config_path']])
+const VENDOR_STATUS: Words = new Map(Object.entries(VENDOR_EXPORT_STATUS))
+
+const VENDOR_WORD: Words = new Map([...VENDOR_SOURCE, ...VENDOR_FIELD, ...VENDOR_STATUS])
+const VENDOR_WORDS = new RegExp(`\\b(?:${[...VENDOR_WORD.keys()].join('|')})\\b`, 'g')
 
 /** The dialect of a control plane by its address: `vendor` under `langchain.com` and for paths that contain `/api-host`. */
 export function dialectOf(controlPlaneUrl: string): Dialect {
@@ -31,8 +36,9 @@ export function toDialect(body: unknown, dialect: Dialect): unknown {
   if (dialect === 'spec') return body
   if (Array.isArray(body)) return body.map((item) => toDialect(item, dialect))
   const translated = translate(body, VENDOR_SOURCE, VENDOR_FIELD)
-  if (!isRecord(translated) || typeof translated['status'] !== 'string') return translated
-  return { ...translated, status: VENDOR_EXPORT_STATUS[translated['status']] ?? translated['status'] }
+  if (!isRecord(translated)) return translated
+  const status = VENDOR_STATUS.get(translated['status'])
+  return status === undefined ? translated : { ...translated, status }
 }
 
 /** A body in either dialect, brought into the contract's names. Unknown fields and values are kept as they are. */
@@ -42,21 +48,21 @@ export function fromDialect(body: unknown): unknown {
 
 /** A place in a request (`loc` of a validation error) in the words of `dialect`. */
 export function locToDialect(loc: readonly (string | number)[], dialect: Dialect): (string | number)[] {
-  return loc.map((part) => (dialect === 'vendor' && typeof part === 'string' ? (VENDOR_FIELD[part] ?? part) : part))
+  return dialect === 'spec' ? [...loc] : loc.map((part) => VENDOR_FIELD.get(part) ?? part)
 }
 
 /** A sentence of ours in the words of `dialect`. */
 export function textToDialect(text: string, dialect: Dialect): string {
   if (dialect === 'spec') return text
-  return text.replace(VENDOR_WORDS, (word) => VENDOR_SOURCE[word] ?? VENDOR_FIELD[word] ?? VENDOR_EXPORT_STATUS[word] ?? word)
+  return text.replace(VENDOR_WORDS, (word) => VENDOR_WORD.get(word) ?? word)
 }
 
-function translate(body: unknown, sources: Readonly<Record<string, string>>, fields: Readonly<Record<string, string>>): unknown {
+function translate(body: unknown, sources: Words, fields: Words): unknown {
   if (!isRecord(body)) return body
   const translated: Record<string, unknown> = { ...body }
   for (const key of ['source', 'revision_source']) {
-    const source = translated[key]
-    if (typeof source === 'string') translated[key] = sources[source] ?? source
+    const source = sources.get(translated[key])
+    if (source !== undefined) translated[key] = source
   }
   if (isRecord(translated['source_revision_config'])) {
     translated['source_revision_config'] = renameFields(translated['source_revision_config'], fields)
@@ -67,16 +73,12 @@ function translate(body: unknown, sources: Readonly<Record<string, string>>, fie
   return translated
 }
 
-function renameFields(record: Record<string, unknown>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
-  const renamed: Record<string, unknown> = {}
+function renameFields(record: Record<string, unknown>, fields: Words): Record<string, unknown> {
+  const renamed = new Map<string, unknown>()
   for (const [name, value] of Object.entries(record)) {
-    const target = Object.hasOwn(fields, name) ? (fields[name] ?? name) : name
+    const target = fields.get(name) ?? name
     // Both names in one body: the one that carries a value wins.
-    if (!Object.hasOwn(renamed, target) || renamed[target] === undefined || renamed[target] === null) renamed[target] = value
+    if ((renamed.get(target) ?? null) === null) renamed.set(target, value)
   }
-  return renamed
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return Object.fromEntries(renamed)
 }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 export const EXPORT_RUN_STATUSES = ['CREATED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMEDOUT'] as const
 export type ExportRunStatus = (typeof EXPORT_RUN_STATUSES)[number]
 
-/** Those of an export. `INTERVAL_SCHEDULED`: a schedule, which spawns exports and never runs itself (service facts 2.2). */
+/** Those of an export. `INTERVAL_SCHEDULED`: a schedule, which spawns exports and never runs itself (hosted service). */
 export const EXPORT_STATUSES = [...EXPORT_RUN_STATUSES, 'INTERVAL_SCHEDULED'] as const
 export type ExportStatus = (typeof EXPORT_STATUSES)[number]
 
@@ -13,7 +13,7 @@ export const FINAL_EXPORT_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED
 export const exportStatusSchema = z.enum(EXPORT_STATUSES)
 export const exportRunStatusSchema = z.enum(EXPORT_RUN_STATUSES)
 
-/** The words of the hosted service for the same statuses (service facts 2.2). */
+/** The words of the hosted service for the same statuses. */
 export const VENDOR_EXPORT_STATUS: Readonly<Record<string, string>> = {
   CREATED: 'Created',
   RUNNING: 'Running',

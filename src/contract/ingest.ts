@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Most runs of one `POST /runs/batch`, posts and patches together, and its largest body in bytes (service facts 5.3). */
+/** Most runs of one `POST /runs/batch`, posts and patches together, and its largest body in bytes (hosted service). */
 export const BATCH_RUNS_MAX = 100
 export const BATCH_BYTES_MAX = 20 * 1024 * 1024
 /** Largest body of `POST /runs/multipart`, in bytes, before and after it is decompressed: a batch, and room for attachments. */
@@ -40,6 +40,6 @@ export const infoSchema = z.looseObject({
 /** The body of an acknowledged ingest (202): it is stored for good. */
 export const ingestAnswerSchema = z.looseObject({ message: z.string() })
 
-/** The body of a refused ingest: what is wrong, and where (service facts 5.3). Nothing of the request was stored. */
+/** The body of a refused ingest: what is wrong, and where (hosted service). Nothing of the request was stored. */
 export const ingestErrorSchema = z.looseObject({ error: z.string(), details: z.string() })
 export type IngestError = z.infer<typeof ingestErrorSchema>

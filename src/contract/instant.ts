@@ -1,6 +1,6 @@
-const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?$/i
+const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?$/i
 const NUMERIC = /^\d{9,19}(?:\.\d{1,9})?$/
-const YEAR_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+const YEAR_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
 const YEAR_MIN_MS = Date.parse('0001-01-01T00:00:00Z')
 
 /**
@@ -15,7 +15,7 @@ export function toInstant(value: unknown): string | null {
   if (NUMERIC.test(text)) return fromNumber(Number(text))
   const found = ISO.exec(text)
   if (found === null) return null
-  const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = 'Z'] = found
+  const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = ''] = found
   const written = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
   // `Date` turns 31 February into March: a day that comes back changed is none.
   if (Number.isNaN(written) || new Date(written).getUTCDate() !== Number(day)) return null
@@ -33,10 +33,10 @@ function fromNumber(value: number): string | null {
   return toIso(Math.floor(whole / 1e6) * 1000, whole % 1e6)
 }
 
+/** `Z`, and no zone, are UTC; the minutes may be missing. */
 function offsetMs(zone: string): number {
-  if (/^z$/i.test(zone)) return 0
   const sign = zone.startsWith('-') ? -1 : 1
-  const digits = zone.slice(1).replace(':', '').padEnd(4, '0')
+  const digits = zone.slice(1).replace(':', '')
   return sign * (Number(digits.slice(0, 2)) * 60 + Number(digits.slice(2))) * 60_000
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Paging of a revision's logs (service facts 1.9). */
+/** Paging of a revision's logs (hosted service). */
 export const LOG_LIMIT_MIN = 1
 export const LOG_LIMIT_MAX = 1000
 export const LOG_LIMIT_DEFAULT = 50

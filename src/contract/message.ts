@@ -1,3 +1,5 @@
+import { isRecord } from './record.ts'
+
 /**
  * Messages as agent servers stream them: of either library, plain or in their serialised form, whole or in chunks. Written by
  * hand and total: whatever an agent puts into its state, a reader gets an answer and never an exception.
@@ -52,8 +54,4 @@ function unwrap(value: unknown): Record<string, unknown> | null {
     return { ...value['data'], type: value['type'] }
   }
   return value
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Longest name of a deployment: it is a DNS label of its address (service facts 1.3). */
+/** Longest name of a deployment: it is a DNS label of its address (hosted service). */
 export const DEPLOYMENT_NAME_MAX = 63
 
 export const DEPLOYMENT_NAME_PATTERN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
@@ -18,8 +18,7 @@ export function normaliseDeploymentName(name: string): string {
   return name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, DEPLOYMENT_NAME_MAX + 1)
-    .replace(/^-+/, '')
+    .replace(/^-/, '')
     .slice(0, DEPLOYMENT_NAME_MAX)
-    .replace(/-+$/, '')
+    .replace(/-$/, '')
 }

@@ -95,7 +95,7 @@ export interface RateLimitedRequest {
 
 /** The row that counts a request; the catch-all when no other does. A HEAD is answered as a GET is, and counts as one. */
 export function matchRateLimitRule(request: RateLimitedRequest): RateLimitRule {
-  const path = request.path.replace(/^\/api\/v[12](?=\/|$)/, '') || '/'
+  const path = request.path.replace(/^\/api\/v[12](?=\/)/, '')
   const asked = request.method.toUpperCase()
   const method = asked === 'HEAD' ? 'GET' : asked
   for (const { rule, match } of COMPILED) {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The hosted service's addresses by region (specification 1.6; the third and fourth are observed, service facts 1.1). */
+/** The hosted service's addresses by region (specification 1.6; the third and fourth as observed). */
 export const REGIONS = {
   us: { controlPlaneUrl: 'https://api.host.langchain.com', apiUrl: 'https://api.smith.langchain.com' },
   eu: { controlPlaneUrl: 'https://eu.api.host.langchain.com', apiUrl: 'https://eu.api.smith.langchain.com' },

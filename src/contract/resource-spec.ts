@@ -9,7 +9,7 @@ const memoryMb = z.int().min(64).max(1_048_576)
 export const RESOURCE_SPEC_MAX = 32_768
 
 /**
- * What the agent server may use of its host (service facts 1.3), for the source `external_docker` only. CPUs in cores, memory in
+ * What the agent server may use of its host (hosted service), for the source `external_docker` only. CPUs in cores, memory in
  * MiB. A PATCH replaces the whole object. Fields that only a cluster understands are carried as they are.
  */
 export const resourceSpecSchema = z

@@ -36,7 +36,7 @@ export const sourceRevisionConfigSchema = z.object({
 })
 export type SourceRevisionConfig = z.infer<typeof sourceRevisionConfigSchema>
 
-/** Revision (specification 2.1). `status_message` says why, where there is something to say (service facts 1.3). */
+/** Revision (specification 2.1). `status_message` says why, where there is something to say (hosted service). */
 export const revisionSchema = z.object({
   id: z.uuid(),
   created_at: z.iso.datetime(),

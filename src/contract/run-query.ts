@@ -10,7 +10,7 @@ const filter = z.string().max(FILTER_LENGTH_MAX)
 const time = z.string().max(64)
 
 /**
- * The body of `POST /runs/query` (service facts 5.1). `start_time` is inclusive, `end_time` exclusive, both on the start of the
+ * The body of `POST /runs/query` (hosted service). `start_time` is inclusive, `end_time` exclusive, both on the start of the
  * run. `trace_filter` is judged on the root of the run's trace, `tree_filter` on any run of it.
  */
 export const runQuerySchema = z.looseObject({
@@ -42,7 +42,7 @@ export const runPageSchema = z.looseObject({
   parsed_query: z.string().nullable(),
 })
 
-/** The body of `POST /runs/query/validate`, and its answer (service facts 2.4). */
+/** The body of `POST /runs/query/validate`, and its answer (hosted service). */
 export const filterValidationRequestSchema = z.looseObject({
   filter: filter.nullish(),
   trace_filter: filter.nullish(),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a run can stream, one or several at a time (specification 4.2; service facts 3.1). */
+/** What a run can stream, one or several at a time (specification 4.2; hosted service). */
 export const STREAM_MODES = [
   'values',
   'updates',

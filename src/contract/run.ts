@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a run can be (service facts 5.1). */
+/** What a run can be (hosted service). */
 export const RUN_TYPES = ['tool', 'chain', 'llm', 'retriever', 'embedding', 'prompt', 'parser'] as const
 export const runTypeSchema = z.enum(RUN_TYPES)
 export type RunType = z.infer<typeof runTypeSchema>
@@ -28,7 +28,7 @@ const time = z.string()
 const cost = z.string().nullable()
 
 /**
- * A run, as the API answers it (specification 2.9; service facts 5.1). With `select` in the query only those fields are there.
+ * A run, as the API answers it (specification 2.9; hosted service). With `select` in the query only those fields are there.
  */
 export const runSchema = z.looseObject({
   id: z.guid(),

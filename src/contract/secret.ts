@@ -5,7 +5,7 @@ export const SECRET_NAME_MAX = 255
 export const SECRET_VALUE_MAX = 65_536
 export const SECRETS_MAX = 500
 
-/** Environment names that the service sets itself (service facts 1.6): a deployment may not carry them. */
+/** Environment names that the service sets itself (hosted service): a deployment may not carry them. */
 export const RESERVED_SECRET_NAMES: ReadonlySet<string> = new Set([
   'LANGCHAIN_TRACING_V2',
   'LANGSMITH_TRACING_V2',
@@ -49,7 +49,7 @@ export const secretSchema = z.strictObject({
 })
 export type Secret = z.infer<typeof secretSchema>
 
-/** The whole environment: a non-empty list replaces all of it (service facts 1.6). */
+/** The whole environment: a non-empty list replaces all of it (hosted service). */
 export const secretsSchema = z
   .array(secretSchema)
   .max(SECRETS_MAX)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * The statuses of a revision and of a deployment (specification 3.1; the statuses of a deployment are observed, service facts 1.3).
+ * The statuses of a revision and of a deployment (specification 3.1; the statuses of a deployment as observed).
  * A reader must carry a status that it does not know as it is: the service adds values without notice.
  */
 export const REVISION_STATUSES = [

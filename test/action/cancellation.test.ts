@@ -18,8 +18,51 @@ describe('createCancellation', () => {
   })
 })
 
+describe('the reason of a cancellation', () => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGBREAK'])('is an abort that names %s', (name) => {
+    const listeners = new Map<string, () => void>()
+    const lines: string[] = []
+    const signal = createCancellation({
+      on: (heard, listener) => listeners.set(heard, listener),
+      info: (line) => lines.push(line),
+      giveUp: () => undefined,
+    })
+    expect(signal.aborted).toBe(false)
+    listeners.get(name)?.()
+    expect(signal.reason).toMatchObject({ name: 'AbortError', message: `received ${name}` })
+    expect(lines).toEqual([`Received ${name}: ending.`])
+  })
+})
+
 describe('withGrace', () => {
   const settle = () => new Promise((resolve) => setImmediate(resolve))
+
+  it('ends its wait when it is stopped after the abort', async () => {
+    const controller = new AbortController()
+    const waits: AbortSignal[] = []
+    const sleep = (_: number, until: AbortSignal) =>
+      new Promise<void>((_resolve, reject) => {
+        waits.push(until)
+        until.addEventListener('abort', () => reject(until.reason as Error))
+      })
+    const grace = withGrace({ signal: controller.signal, ms: 1500, effects: { ...fakeEffects(), sleep } })
+    controller.abort('why')
+    grace.stop()
+    await settle()
+    expect(waits.map(({ aborted }) => aborted)).toEqual([true])
+    expect(grace.signal.aborted).toBe(false)
+  })
+
+  it('begins no wait once it is stopped', async () => {
+    const controller = new AbortController()
+    const effects = fakeEffects()
+    const sleep = vi.fn(effects.sleep)
+    const grace = withGrace({ signal: controller.signal, ms: 1500, effects: { ...effects, sleep } })
+    grace.stop()
+    controller.abort('why')
+    await settle()
+    expect(sleep).not.toHaveBeenCalled()
+  })
 
   it('aborts later than the signal that it follows, with its reason', async () => {
     const controller = new AbortController()

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { buildsTwice, changesOf, ignoredSourceConfig, refuseConflicts, removedVariables } from '../../src/action/compare.ts'
+import type { ActionFailure } from '../../src/action/report/error-codes.ts'
 import { createBody, patchBody } from '../../src/action/requests.ts'
 import { deploymentCreateSchema, deploymentPatchSchema } from '../../src/contract/deployment.ts'
 import { deployment, DIGEST, REPO_URL } from './support/answers.ts'
@@ -42,6 +43,22 @@ describe('refuseConflicts', () => {
     )
   })
 
+  it('advises to delete the deployment only where it is known that nothing of it serves', () => {
+    const adviceFor = (told: Record<string, unknown>): string => {
+      try {
+        refuseConflicts(inputs({ source: image }), deployment(told))
+        return ''
+      } catch (error) {
+        return (error as ActionFailure).next
+      }
+    }
+    const usual =
+      'Take the live value over into the workflow, or choose another deployment-name so that a new deployment is created'
+    expect(adviceFor({})).toBe(`${usual}.`)
+    expect(adviceFor({ active_revision_id: undefined })).toBe(`${usual}.`)
+    expect(adviceFor({ active_revision_id: null })).toBe(`${usual}, or delete the deployment if it never served.`)
+  })
+
   it('refuses another source', () => {
     expect(() => refuseConflicts(inputs({ source: image }), deployment())).toThrow(
       /source: live is 'git_host', wanted is 'external_docker'/,
@@ -49,7 +66,92 @@ describe('refuseConflicts', () => {
   })
 })
 
+describe('a conflict', () => {
+  const conflict = (wanted: Parameters<typeof inputs>[0], live: Record<string, unknown>): ActionFailure => {
+    try {
+      refuseConflicts(inputs(wanted), deployment(live))
+    } catch (error) {
+      return error as ActionFailure
+    }
+    throw new Error('nothing was refused')
+  }
+  const OTHERWISE = "The deployment 'agent' exists, and fields of it that are fixed at creation are wanted otherwise:"
+
+  it('of the source names the input, and that nothing was changed', () => {
+    expect(conflict({ source: image }, {})).toMatchObject({
+      code: 'E_CONFLICT',
+      message: `${OTHERWISE}\n- source: live is 'git_host', wanted is 'external_docker' (input image-uri)`,
+      tried: 'Nothing was changed.',
+    })
+  })
+
+  it('is not sought in the repository of an image', () => {
+    expect(() =>
+      refuseConflicts(
+        inputs({ source: image }),
+        deployment({ source: 'external_docker', source_config: { repo_url: 'https://github.com/acme/other' } }),
+      ),
+    ).not.toThrow()
+  })
+
+  it.each([
+    ['a text', 'listener_id', 'one', 'two', "live is 'one', wanted is 'two'"],
+    ['a text and nothing', 'listener_id', null, 'two', undefined],
+    ['fields in another order', 'listener_config', { a: { y: 1, x: 2 }, b: 3 }, { b: 3, a: { x: 2, y: 1 } }, undefined],
+    [
+      'a list in another order',
+      'listener_config',
+      { a: [1, 2] },
+      { a: [2, 1] },
+      `live is '{"a":[1,2]}', wanted is '{"a":[2,1]}'`,
+    ],
+    ['fields within a list in another order', 'listener_config', { a: [{ y: 1, x: 2 }] }, { a: [{ x: 2, y: 1 }] }, undefined],
+    ['a null in a field', 'listener_config', { a: null, b: 1 }, { b: 1, a: null }, undefined],
+    [
+      'names in their order',
+      'listener_config',
+      { c: 1, a: 1, b: 1 },
+      { b: 2, c: 1, a: 1 },
+      `live is '{"a":1,"b":1,"c":1}', wanted is '{"a":1,"b":2,"c":1}'`,
+    ],
+  ])('compares %s', (_, field, live, wanted, told) => {
+    const check = () =>
+      refuseConflicts(
+        inputs({ sourceConfig: { [field]: wanted } as never }),
+        deployment({ source_config: { repo_url: REPO_URL, [field]: live } }),
+      )
+    if (told === undefined) expect(check).not.toThrow()
+    else expect(check).toThrow(`${OTHERWISE}\n- ${field}: ${told} (input source-config)`)
+  })
+})
+
 describe('changesOf', () => {
+  it('says what the control plane does not tell', () => {
+    const live = deployment({ source_config: {}, source_revision_config: {} })
+    expect(changesOf(inputs({ buildOnPush: false }), live)).toEqual([
+      { field: 'repo_ref', live: '(none)', wanted: 'main' },
+      { field: 'graph_config_path', live: '(none)', wanted: 'langgraph.json' },
+      { field: 'build_on_push', live: 'unknown', wanted: 'false' },
+    ])
+    expect(changesOf(inputs({ source: image }), live)).toEqual([{ field: 'image_uri', live: '(none)', wanted: DIGEST }])
+  })
+
+  it.each([
+    [[], ['B', 'A'], '(none)', 'A, B (all values set anew)'],
+    [['C', 'A', 'B'], ['A'], 'A, B, C', 'A (all values set anew)'],
+  ])('shows the variables %j and %j in the order of their names', (before, after, live, wanted) => {
+    const secrets = after.map((name) => ({ name, value: 'hunter2' }))
+    const there = deployment({ secrets: before.map((name) => ({ name })) })
+    expect(changesOf(inputs({ secrets }), there)).toEqual([{ field: 'secrets', live, wanted }])
+    expect(changesOf(inputs({ secrets: [] }), there)).toEqual([])
+  })
+
+  it('names an image that is another one', () => {
+    const live = deployment({ source: 'external_docker', source_revision_config: { image_uri: 'agent:1' } })
+    expect(changesOf(inputs({ source: { kind: 'external_docker', imageUri: 'agent:2' } }), live)).toEqual([
+      { field: 'image_uri', live: 'agent:1', wanted: 'agent:2' },
+    ])
+  })
   it('lists what differs, and secrets by name', () => {
     const live = deployment({ secrets: [{ name: 'OLD', value: 'hunter2' }] })
     const wanted = inputs({
@@ -68,7 +170,10 @@ describe('changesOf', () => {
   it('is empty when nothing differs', () => {
     expect(changesOf(inputs(), deployment())).toEqual([])
     // The service adds the digest that it found behind a tag.
-    const live = deployment({ source: 'external_docker', source_revision_config: { image_uri: `agent:1@sha256:${'0'.repeat(64)}` } })
+    const live = deployment({
+      source: 'external_docker',
+      source_revision_config: { image_uri: `agent:1@sha256:${'0'.repeat(64)}` },
+    })
     expect(changesOf(inputs({ source: { kind: 'external_docker', imageUri: 'agent:1' } }), live)).toEqual([])
     expect(changesOf(inputs({ source: { kind: 'external_docker', imageUri: 'agent:2' } }), live)).toHaveLength(1)
   })
@@ -88,6 +193,19 @@ describe('what might surprise', () => {
     expect(ignoredSourceConfig(inputs({ sourceConfig: { resource_spec: { cpu: 2 }, install_command: 'npm ci' } }), live)).toEqual(
       ['resource_spec', 'install_command'],
     )
+  })
+
+  it('does not take a field that is fixed, or that has no value, for one that counts on create', () => {
+    const sourceConfig = { listener_id: 'two', install_command: undefined } as never
+    const live = deployment({ source_config: { listener_id: 'one', install_command: 'npm ci' } })
+    expect(ignoredSourceConfig(inputs({ sourceConfig }), live)).toEqual([])
+  })
+
+  it('knows that nothing is built twice where nobody asked for that, or where there is no branch', () => {
+    const live = deployment({ source_config: {} })
+    expect(buildsTwice(inputs(), live)).toBe(false)
+    expect(buildsTwice(inputs({ buildOnPush: true }), live)).toBe(true)
+    expect(buildsTwice(inputs({ source: image, buildOnPush: true }), live)).toBe(false)
   })
 
   it('knows when a push is built twice', () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { RevisionAnswer } from '../../src/contract/answers.ts'
 import { follow, type FollowOptions } from '../../src/action/follow.ts'
-import { ActionFailure } from '../../src/action/report/error-codes.ts'
-import { httpFailure, requestFailure, revision } from './support/answers.ts'
+import { httpFailure, requestFailure } from '../support/request-failure.ts'
+import { revision } from './support/answers.ts'
+import { actionFailureOf } from './support/caught.ts'
 import { fakeEffects } from './support/effects.ts'
 
 type Answer = string | Error | RevisionAnswer
@@ -41,15 +42,6 @@ function scene(answers: readonly Answer[], changes: Partial<FollowOptions> = {})
     rateLimitMs: () => rateLimitMs,
     elapsed: () => effects.now() - start,
   }
-}
-
-async function failure(followed: Promise<unknown>): Promise<ActionFailure> {
-  const error: unknown = await followed.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (!(error instanceof ActionFailure)) throw new Error(`expected an ActionFailure, got ${String(error)}`)
-  return error
 }
 
 const times = (count: number, answer: Answer): Answer[] => Array.from({ length: count }, () => answer)
@@ -110,7 +102,7 @@ describe('follow', () => {
 
   it('is unavailable when the connection is lost for good, and says for how long', async () => {
     const { followed, elapsed } = scene(['BUILDING', requestFailure({ code: 'ECONNREFUSED' })], { timeoutMs: 60_000 })
-    const error = await failure(followed)
+    const error = await actionFailureOf(followed)
     expect(error.code).toBe('E_UNAVAILABLE')
     expect(error.message).toContain('for the last 59 s of the 1 min')
     expect(error.message).toContain('The last status that was seen is BUILDING')
@@ -123,8 +115,8 @@ describe('follow', () => {
   })
 
   it('tells an endless 429 and an endless page of HTML apart from a lost connection', async () => {
-    expect((await failure(scene(['BUILDING', httpFailure(429)]).followed)).code).toBe('E_RATE_LIMITED')
-    expect((await failure(scene([requestFailure({ kind: 'protocol', code: 'html' })]).followed)).code).toBe('E_PROTOCOL')
+    expect((await actionFailureOf(scene(['BUILDING', httpFailure(429)]).followed)).code).toBe('E_RATE_LIMITED')
+    expect((await actionFailureOf(scene([requestFailure({ kind: 'protocol', code: 'html' })]).followed)).code).toBe('E_PROTOCOL')
   })
 
   it('waits as long as Retry-After says, with heartbeats, and counts it', async () => {
@@ -137,7 +129,7 @@ describe('follow', () => {
 
   it('never waits beyond the timeout, whatever Retry-After says', async () => {
     const { followed, elapsed } = scene(['QUEUED', httpFailure(429, { retryAfterMs: 86_400_000 })], { timeoutMs: 30_000 })
-    expect((await failure(followed)).code).toBe('E_RATE_LIMITED')
+    expect((await actionFailureOf(followed)).code).toBe('E_RATE_LIMITED')
     expect(elapsed()).toBe(30_000)
   })
 
@@ -148,7 +140,7 @@ describe('follow', () => {
     [422, 'E_VALIDATION'],
   ])('believes a %d when it comes twice in a row', async (status, code) => {
     const { followed, asked } = scene(['BUILDING', ...times(2, httpFailure(status))])
-    expect((await failure(followed)).code).toBe(code)
+    expect((await actionFailureOf(followed)).code).toBe(code)
     expect(asked()).toBe(3)
   })
 
@@ -166,7 +158,7 @@ describe('follow', () => {
   })
 
   it('says that the deployment was deleted meanwhile', async () => {
-    expect((await failure(scene(['BUILDING', httpFailure(404)]).followed)).message).toContain('deleted meanwhile')
+    expect((await actionFailureOf(scene(['BUILDING', httpFailure(404)]).followed)).message).toContain('deleted meanwhile')
   })
 
   it('ends as cancelled in the middle of a sleep and in the middle of a request', async () => {
@@ -181,7 +173,9 @@ describe('follow', () => {
         cancel()
         throw requestFailure({ kind: 'cancelled' })
       }
-      expect((await failure(scene([], { getRevision, effects, signal: controller.signal }).followed)).code).toBe('E_CANCELLED')
+      expect((await actionFailureOf(scene([], { getRevision, effects, signal: controller.signal }).followed)).code).toBe(
+        'E_CANCELLED',
+      )
     }
   })
 
@@ -195,6 +189,52 @@ describe('follow', () => {
       end: 'timeout',
       lastStatus: undefined,
     })
+  })
+
+  it('says what the control plane says about a status', async () => {
+    const { followed, lines } = scene(['QUEUED', revision('BUILD_FAILED', { status_message: 'no space left' })])
+    expect(await followed).toMatchObject({ end: 'final' })
+    expect(lines).toEqual(['QUEUED after 0 s', 'BUILD_FAILED after 1 s (no space left)'])
+  })
+
+  it('prints a heartbeat without a usual time, where none is known', async () => {
+    const { followed, lines } = scene(['BUILDING'], { timeoutMs: 90_000 })
+    expect(await followed).toMatchObject({ end: 'timeout' })
+    expect(lines).toEqual(['BUILDING after 0 s', expect.stringMatching(/^Still BUILDING after 1 min( \d+ s)?\.$/)])
+  })
+
+  it('says that the revision was being waited for when the step was cancelled', async () => {
+    const controller = new AbortController()
+    const effects = fakeEffects(() => controller.abort(new DOMException('received SIGINT', 'AbortError')))
+    const error = await actionFailureOf(scene(['BUILDING'], { effects, signal: controller.signal }).followed)
+    expect(error.message).toBe('The step was cancelled while it waited for the revision.')
+  })
+
+  it('says how it knows that the deployment was deleted, and what to do', async () => {
+    const gone = httpFailure(404, { path: '/v2/deployments/x/revisions/y' })
+    const error = await actionFailureOf(scene(['BUILDING', gone]).followed)
+    expect(error).toMatchObject({
+      code: 'E_NOT_FOUND',
+      message: `The deployment or its revision was deleted meanwhile: ${gone.message}.`,
+      tried: 'GET /v2/deployments/x/revisions/y was answered with 404 twice in a row.',
+      next: 'Find out who deleted it, then run the step again.',
+      cause: gone,
+    })
+  })
+
+  it('says that it was reading the status when it was refused', async () => {
+    const error = await actionFailureOf(scene(['BUILDING', httpFailure(403)]).followed)
+    expect(error.message).toMatch(/^Reading the status of the revision failed: /)
+  })
+
+  it('says once that the status is unknown, in its own words', async () => {
+    const { followed, lines } = scene(['UNKNOWN', 'UNKNOWN', 'DEPLOYED'])
+    await followed
+    expect(lines).toEqual([
+      'UNKNOWN after 0 s',
+      'The control plane does not know the status of the revision: waiting on.',
+      'DEPLOYED after 2 s',
+    ])
   })
 
   it('passes a fault of its own on', async () => {

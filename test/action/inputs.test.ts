@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { parseInputs, type RawInputs } from '../../src/action/inputs.ts'
-import { INPUT_NAMES, type InputName, inputSpec } from '../../src/action/registry.ts'
+import { type InputName } from '../../src/action/registry.ts'
 import { ActionFailure } from '../../src/action/report/error-codes.ts'
 import { DEPLOYMENT_ID, DIGEST } from './support/answers.ts'
 import { githubContext as context } from './support/github.ts'
+import { DEFAULT_INPUTS, EMPTY_INPUTS } from './support/inputs.ts'
 
-function raw(changes: Partial<RawInputs> = {}): RawInputs {
-  const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  return { ...defaults, 'github-token': '', 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
-}
+const raw = (changes: Partial<RawInputs> = {}): RawInputs => ({ ...DEFAULT_INPUTS, 'deployment-name': 'agent', ...changes })
 
 function failure(changes: Partial<RawInputs>, github = context()): ActionFailure {
   try {
@@ -49,8 +47,7 @@ describe('parseInputs', () => {
   })
 
   it('works without the defaults of action.yml as well', () => {
-    const empty = Object.fromEntries(INPUT_NAMES.map((name) => [name, ''])) as RawInputs
-    const bare = { ...empty, 'api-key': 'key-of-the-test', 'deployment-name': 'agent' }
+    const bare = { ...EMPTY_INPUTS, 'api-key': 'key-of-the-test', 'deployment-name': 'agent' }
     expect(parseInputs(bare, context())).toEqual(parseInputs(raw(), context()))
   })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createIo } from '../../src/action/io.ts'
 import { createRedactor } from '../../src/action/masks.ts'
+import { INPUT_NAMES } from '../../src/action/registry.ts'
 
 let folder: string
 let printed: string
@@ -59,6 +60,66 @@ describe('readInputs', () => {
     expect(printed).not.toContain('add-mask')
   })
 
+  it.each([
+    ['export-access-key-id', 'AKIA-1234'],
+    ['export-secret-access-key', 'secret-1234'],
+    ['export-session-token', 'token-1234'],
+    ['github-token', 'ghs-1234'],
+  ])('masks %s', (name, value) => {
+    vi.stubEnv(`INPUT_${name.toUpperCase()}`, value)
+    const redactor = createRedactor()
+    open(redactor).readInputs()
+    expect(printed).toContain(`::add-mask::${value}`)
+    expect(redactor.redact(`it is ${value}`)).toBe('it is ***')
+  })
+
+  it('masks a key of one character', () => {
+    vi.stubEnv('INPUT_API-KEY', 'k')
+    const redactor = createRedactor()
+    open(redactor).readInputs()
+    expect(printed).toBe('::add-mask::k\n')
+    expect(redactor.redact('key')).toBe('***ey')
+  })
+
+  it.each([
+    ['a name that is no secret', 'INPUT_DEPLOYMENT-NAME', 'agent'],
+    ['a text that is no address', 'INPUT_SMOKE-TEST-EXPECT', 'https://token-1@github.com'],
+    ['an address without credentials', 'INPUT_REPO-URL', 'https://github.com/acme/agents'],
+    ['an @ of the path', 'INPUT_REPO-URL', 'https://github.com/acme/agents@next'],
+    ['an @ of the query', 'INPUT_REPO-URL', 'https://github.com?next@main'],
+    ['an @ of the fragment', 'INPUT_REPO-URL', 'https://github.com#next@main'],
+    ['the user of ssh in capitals', 'INPUT_REPO-URL', 'SSH://deployer@host.example.com/acme/agents'],
+    ['a name in front of a host', 'INPUT_REPO-URL', 'git@github.com:acme/agents'],
+  ])('masks nothing of %s', (_, name, value) => {
+    vi.stubEnv(name, value)
+    open().readInputs()
+    expect(printed).toBe('')
+  })
+
+  it.each([
+    ['https://token-1@github.com/acme/agents', 'token-1'],
+    ['HTTPS://token-1@github.com/acme/agents', 'token-1'],
+    ['//token-1@github.com/acme/agents', 'token-1'],
+    ['https://octocat:pass-word@github.com/acme/agents', 'pass-word'],
+    ['https://octocat:pass:word@github.com/acme/agents', 'pass:word'],
+    ['ssh://octocat:pass-word@github.com/acme/agents', 'pass-word'],
+    ['https://:pass-word@github.com/acme/agents', 'pass-word'],
+  ])('masks what is secret in %s', (address, secret) => {
+    vi.stubEnv('INPUT_REPO-URL', address)
+    open().readInputs()
+    expect(printed).toBe(`::add-mask::${secret}\n`)
+  })
+
+  it('keeps the white space of a value of several lines, and trims every other', () => {
+    vi.stubEnv('INPUT_SECRETS', '  A=hunter2-text \n')
+    vi.stubEnv('INPUT_TIMEOUT', ' 5m ')
+    expect(open().readInputs()).toMatchObject({ secrets: '  A=hunter2-text \n', timeout: '5m' })
+  })
+
+  it('gives every input of action.yml', () => {
+    expect(Object.keys(open().readInputs())).toEqual(INPUT_NAMES)
+  })
+
   it('takes white space for unset', () => {
     vi.stubEnv('INPUT_SECRETS', ' \n ')
     vi.stubEnv('INPUT_TIMEOUT', '  ')
@@ -94,6 +155,51 @@ describe('outputs, state and summary', () => {
     rmSync(join(folder, 'OUTPUT'))
     io.setOutput('status', 'deployed')
     expect(io.outputProblem()).toContain('OUTPUT')
+  })
+
+  it('show stars where the key was, each time, and every value as it is where there is no key', () => {
+    vi.stubEnv('INPUT_API-KEY', 'key-1')
+    const io = open()
+    io.readInputs()
+    io.setOutput('deployment-url', 'https://key-1.example.com/key-1')
+    expect(written('OUTPUT')).toMatch(/\nhttps:\/\/\*\*\*\.example\.com\/\*\*\*\n/)
+    vi.stubEnv('INPUT_API-KEY', '')
+    const keyless = open()
+    keyless.readInputs()
+    keyless.setOutput('deployment-name', 'agent')
+    expect(written('OUTPUT')).toMatch(/\nagent\n/)
+  })
+
+  it('read back what the step left for post', () => {
+    vi.stubEnv('STATE_isPost', 'true')
+    expect(open().getState('isPost')).toBe('true')
+    expect(open().getState('deploymentId')).toBe('')
+  })
+
+  it('say that an output file is a folder', () => {
+    vi.stubEnv('GITHUB_OUTPUT', folder)
+    expect(open().outputProblem()).toBe(`${folder} is not a file`)
+  })
+
+  it('keep the first problem of the output file', () => {
+    vi.stubEnv('GITHUB_OUTPUT', join(folder, 'gone'))
+    const io = open()
+    const first = io.outputProblem()
+    expect(first).toContain('ENOENT')
+    vi.stubEnv('GITHUB_OUTPUT', join(folder, 'elsewhere'))
+    io.setOutput('status', 'deployed')
+    expect(io.outputProblem()).toBe(first)
+  })
+
+  it.each([undefined, ''])('go without a file where the runner names none: %j', (path) => {
+    expect(createIo({ env: { GITHUB_OUTPUT: path }, redactor: createRedactor() }).outputProblem()).toBeUndefined()
+  })
+
+  it('append to the summary that is there', () => {
+    const io = open()
+    io.writeSummary('# one')
+    io.writeSummary('# two')
+    expect(written('STEP_SUMMARY')).toBe('# one\n# two\n')
   })
 
   it('say that the state file cannot be written', () => {

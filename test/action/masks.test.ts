@@ -50,3 +50,54 @@ describe('createRedactor', () => {
     expect(redactor.redact('a secret-and-more, a secret')).toBe('a ***, a ***')
   })
 })
+
+describe('the parts of a value', () => {
+  it.each<[string, string[]]>([
+    ['abcd', ['abcd']],
+    ['\tabcd\t', ['abcd']],
+    [' abc ', []],
+    ['None', []],
+    ['nonesuch', ['nonesuch']],
+    ['first line\rsecond line', ['first line', 'second line']],
+    ['  first line \n\n\tsecond line', ['first line', 'second line']],
+    ['same\nsame', ['same']],
+    ['"a text that is JSON"', ['"a text that is JSON"']],
+    ['{not JSON: "at all"}', ['{not JSON: "at all"}']],
+    [' ["deep", [{"a": {"b": "deeper"}}]]', ['["deep", [{"a": {"b": "deeper"}}]]', 'deep', 'deeper']],
+    ['[null, true, false, 1234, 12, "null", {}]', ['[null, true, false, 1234, 12, "null", {}]', '1234']],
+    ['{\n  "key": "value"\n}', ['"key": "value"', 'value']],
+    ['["one\\r\\n  two 2 "]', ['["one\\r\\n  two 2 "]', 'two 2']],
+    ['say ["hello"]', ['say ["hello"]']],
+  ])('%j are %j', (value, parts) => {
+    expect(masksOf(value)).toEqual(parts)
+  })
+})
+
+describe('the forms of a mask', () => {
+  const redact = (mask: string, text: string) => {
+    const redactor = createRedactor()
+    redactor.add([mask])
+    return redactor.redact(text)
+  }
+
+  it.each([
+    ['as it is, everywhere', 'secret', 'secret, secret', '***, ***'],
+    ['as JSON writes it', 'a"b\\c', String.raw`{"x":"a\"b\\c"}`, '{"x":"***"}'],
+    ['as XML writes it', `<a>"b'&c`, 'x &lt;a&gt;&quot;b&apos;&amp;c y', 'x *** y'],
+    ['as an address writes it', 'p/ss word', '?q=p%2Fss%20word', '?q=***'],
+    ['as base64 writes it, with or without its end', 'secret1', 'c2VjcmV0MQ==|c2VjcmV0MQ', '***==|***'],
+    ['the parts around an ampersand', 'abcdef&uvwxyz', 'abcdef uvwxyz', '*** ***'],
+    ['but no short part', 'abcde&uvwxyz', 'abcde uvwxyz', 'abcde ***'],
+    ['a broken character as well', 'half \ud800 done', 'half \ud800 done', '***'],
+  ])('%s', (_, mask, text, redacted) => {
+    expect(redact(mask, text)).toBe(redacted)
+  })
+
+  it('hides nothing before it knows anything, and everything that it was ever told', () => {
+    const redactor = createRedactor()
+    expect(redactor.redact('first second')).toBe('first second')
+    redactor.add(['first'])
+    redactor.add(['second'])
+    expect(redactor.redact('first second')).toBe('*** ***')
+  })
+})

@@ -45,3 +45,57 @@ describe('expectedDuration', () => {
     ).toBeUndefined()
   })
 })
+
+describe('the edges of a poll delay', () => {
+  it.each([
+    [0, undefined, 1000],
+    [10_000, undefined, 1000],
+    [10_010, undefined, 1001],
+    [150_000, undefined, 15_000],
+    [150_010, undefined, 15_000],
+    [0, 100_000, 1000],
+    [50_000, 100_000, 5000],
+    [88_000, 100_000, 2000],
+    [89_500, 100_000, 1000],
+    [90_000, 100_000, 2000],
+    [139_999, 100_000, 2000],
+    [140_000, 100_000, 14_000],
+    [9000, 10_000, 1000],
+  ])('after %d ms, when %s ms are usual, is %d ms', (elapsed, expected, delay) => {
+    expect(nextPollDelay({ elapsed, expected })).toBe(delay)
+  })
+})
+
+describe('what earlier revisions tell', () => {
+  const HOURS_6 = 6 * 3_600_000
+  const lasting = (...durations: number[]) =>
+    expectedDuration(
+      durations.map((duration) => ({
+        created_at: '2026-01-01T00:00:00Z',
+        updated_at: new Date(Date.UTC(2026, 0, 1) + duration).toISOString(),
+      })),
+    )
+
+  it.each<[number[], number | undefined]>([
+    [[1], 1],
+    [[0], undefined],
+    [[-1000], undefined],
+    [[HOURS_6 - 1], HOURS_6 - 1],
+    [[HOURS_6], undefined],
+    [[9000, 100_000, 10_000], 10_000],
+    [[40_000, 9000, 100_000, 20_000], 30_000],
+    [[0, 5000, HOURS_6], 5000],
+  ])('of %j is %s', (durations, expected) => {
+    expect(lasting(...durations)).toBe(expected)
+  })
+
+  it('is nothing where one of the two times is missing', () => {
+    const at = '2026-01-01T00:00:00Z'
+    expect(
+      expectedDuration([
+        { created_at: null, updated_at: at },
+        { created_at: at, updated_at: null },
+      ]),
+    ).toBeUndefined()
+  })
+})

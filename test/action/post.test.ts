@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
+import type { BulkExports } from '../../src/client/bulk-export.ts'
 import { runPost } from '../../src/action/post.ts'
-import { httpFailure } from './support/answers.ts'
+import { httpFailure } from '../support/request-failure.ts'
 import { fakeDeps } from './support/deps.ts'
 
 const made = { isPost: 'true', deploymentId: 'd', revisionId: 'r' }
@@ -55,5 +56,132 @@ describe('post', () => {
       log: broken.log,
     })
     expect(broken.warnings).toEqual([expect.stringContaining('no inputs')])
+  })
+})
+
+describe('what post says', () => {
+  const asked = 'The control plane was asked to interrupt the revision r.'
+  const leaves = 'The step was stopped before it was done. on-cancel is leave: the revision r of d goes on by itself.'
+  const pending = {
+    pending: 'update it',
+    deploymentId: 'd',
+  }
+  const doubt = 'The step was stopped after it had asked to update it and before it saw an answer: it may have happened.'
+
+  it.each<[Record<string, string>, 'leave' | 'interrupt', string[], string[], number]>([
+    [made, 'interrupt', [asked], [], 1],
+    [made, 'leave', [leaves], [], 1],
+    [{ ...made, interrupt: 'cancel' }, 'leave', [asked], [], 1],
+    [{ ...made, ended: 'true' }, 'interrupt', [], [], 0],
+    [{ ...made, ended: 'true', interrupt: 'cancel' }, 'interrupt', [], [], 0],
+    [pending, 'interrupt', [], [doubt], 0],
+    [{ ...pending, revisionId: 'r' }, 'interrupt', [asked], [doubt], 1],
+    [{ ...pending, done: 'true' }, 'interrupt', [], [], 0],
+    [{ ...made, ...pending, done: 'true', interrupt: 'timeout' }, 'leave', [asked], [], 1],
+  ])('of %j with on-cancel %s', async (state, onCancel, lines, warnings, connected) => {
+    const deps = fakeDeps()
+    const { connect } = await post(state, onCancel, deps)
+    expect([deps.lines, deps.warnings]).toEqual([lines, warnings])
+    expect(connect).toHaveBeenCalledTimes(connected)
+  })
+
+  it('gives the control plane ten seconds', async () => {
+    const deps = fakeDeps()
+    await post(made, 'interrupt', deps)
+    expect(deps.controlPlane.interruptRevision).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ deploymentId: 'd', revisionId: 'r', timeoutMs: 10_000 }),
+    )
+  })
+
+  it.each([
+    [new Error('no inputs'), 'no inputs'],
+    ['out of order', 'out of order'],
+  ])('of a step whose inputs cannot be read: %s', async (error, words) => {
+    const { lines, warnings, log } = fakeDeps()
+    const state: Record<string, string> = { ...made, exportId: 'e' }
+    const connect = () => {
+      throw error
+    }
+    await runPost({ getState: (key) => state[key] ?? '', connect, log })
+    expect([lines, warnings]).toEqual([
+      [],
+      [`The export e may go on by itself: ${words}`, `The revision r of d may go on by itself: ${words}`],
+    ])
+  })
+
+  it('of an interruption that failed', async () => {
+    const deps = fakeDeps({ interruptRevision: vi.fn(async () => Promise.reject(httpFailure(500))) })
+    await post(made, 'interrupt', deps)
+    expect([deps.lines, deps.warnings]).toEqual([
+      [],
+      ['The revision r could not be interrupted, and may go on by itself: GET /v2/deployments answered 500'],
+    ])
+  })
+})
+
+describe('an export in post', () => {
+  const begun = { exportId: 'e' }
+  const cancelled = 'The export e was cancelled: it is CANCELLED.'
+  const leaves = 'The step was stopped before it was done. on-cancel is leave: the export e goes on by itself.'
+
+  async function postExport(
+    state: Record<string, string>,
+    {
+      onCancel = 'interrupt',
+      apiUrl = 'https://api.example.com',
+      error,
+    }: { onCancel?: 'leave' | 'interrupt'; apiUrl?: string | null; error?: Error } = {},
+  ) {
+    const { lines, warnings, log, ...deps } = fakeDeps()
+    const asked: [string, string, number | undefined][] = []
+    const bulkExports = (url: string) => {
+      const once = {
+        cancelExport: async ({ id, timeoutMs }: { id: string; timeoutMs?: number }) => {
+          asked.push([url, id, timeoutMs])
+          if (error !== undefined) throw error
+          return { id, status: 'CANCELLED' }
+        },
+      } as unknown as BulkExports
+      return { api: once, once }
+    }
+    await runPost({
+      getState: (key) => state[key] ?? '',
+      connect: () => ({ onCancel, apiUrl: apiUrl ?? undefined, deps: { ...deps, bulkExports } }),
+      log,
+    })
+    return { lines, warnings, asked }
+  }
+  const once: [string, string, number] = ['https://api.example.com', 'e', 10_000]
+
+  it.each<[Record<string, string>, 'leave' | 'interrupt', string[], number]>([
+    [begun, 'interrupt', [cancelled], 1],
+    [begun, 'leave', [leaves], 0],
+    [{ ...begun, done: 'true' }, 'interrupt', [], 0],
+    [{ ...begun, done: 'true', cancelExport: 'true' }, 'leave', [cancelled], 1],
+    [{ ...begun, cancelExport: 'true' }, 'leave', [cancelled], 1],
+    [{ ...begun, exportEnded: 'true' }, 'interrupt', [], 0],
+    [{ cancelExport: 'true' }, 'interrupt', [], 0],
+  ])('%j with on-cancel %s', async (state, onCancel, lines, times) => {
+    expect(await postExport(state, { onCancel })).toEqual({
+      lines,
+      warnings: [],
+      asked: Array.from({ length: times }, () => once),
+    })
+  })
+
+  it('is left alone without an address', async () => {
+    expect(await postExport(begun, { apiUrl: null })).toEqual({ lines: [], warnings: [], asked: [] })
+  })
+
+  it('is a warning when it may go on', async () => {
+    expect(await postExport(begun, { error: httpFailure(503) })).toMatchObject({
+      lines: [],
+      warnings: ['The export e could not be cancelled, and may go on by itself: GET /v2/deployments answered 503'],
+    })
+  })
+
+  it('comes before the revision', async () => {
+    const { lines } = await postExport({ ...begun, ...made })
+    expect(lines).toEqual([cancelled, 'The control plane was asked to interrupt the revision r.'])
   })
 })

@@ -1,63 +1,11 @@
 import { once } from 'node:events'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, describe, expect, it } from 'vitest'
-import { type AgentServer, createAgentServer } from '../../src/client/agent-server.ts'
-import { startDeadline } from '../../src/client/deadline.ts'
-import { realEffects } from '../../src/client/effects.ts'
-import type { RequestFailure } from '../../src/client/failure.ts'
+import { describe, expect, it } from 'vitest'
 import type { RunEvent } from '../../src/contract/run-stream.ts'
-import { readBody, startServer } from '../support/http-server.ts'
-import { API_KEY, failureOf, testTransport, unaborted } from './support/fixtures.ts'
-
-const cleanups: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup()
-})
-
-const agentAt = (baseUrl: string): AgentServer => createAgentServer(testTransport({ baseUrl, headers: { 'X-Api-Key': API_KEY } }))
-
-async function agent(listener: RequestListener, prefix = ''): Promise<AgentServer> {
-  const server = await startServer(listener)
-  cleanups.push(server.stop)
-  return agentAt(server.url + prefix)
-}
-
-/** An agent server whose every answer is made by `write`, after the headers of a stream. */
-const streaming = (write: (response: ServerResponse, request: IncomingMessage) => unknown) =>
-  agent((request, response) => {
-    request.resume()
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    void write(response, request)
-  })
-
-const run = (server: AgentServer, signal = unaborted()) =>
-  server.streamRun({ assistantId: 'agent', input: { messages: [] }, streamMode: 'updates', signal })
-
-/** What came, and how it ended. */
-async function outcome(
-  server: AgentServer,
-  signal?: AbortSignal,
-): Promise<{ events: RunEvent[]; failure: RequestFailure | undefined }> {
-  const events: RunEvent[] = []
-  const reading = async () => {
-    for await (const event of run(server, signal)) events.push(event)
-    throw new Error('it ended well')
-  }
-  const failure = await failureOf(reading()).catch((error: Error) => {
-    if (error.message !== 'the request succeeded' && error.message !== 'it ended well') throw error
-    return undefined
-  })
-  return { events, failure }
-}
-
-const METADATA = 'event: metadata\ndata: {"run_id":"r","attempt":1}\n\n'
-const UPDATE = 'event: updates\ndata: {"echo":{"text":"grüße 🌍"}}\n\n'
-const EVENTS = [
-  { event: 'metadata', data: { run_id: 'r', attempt: 1 } },
-  { event: 'updates', data: { echo: { text: 'grüße 🌍' } } },
-]
+import { readBody } from '../support/http-server.ts'
+import { agent, EVENTS, METADATA, outcome, run, streaming, UPDATE } from './support/agent.ts'
+import { API_KEY, failureOf, unaborted } from './support/fixtures.ts'
+import { serve } from './support/serve.ts'
 
 describe('streaming a run', () => {
   it('posts to the deployment’s own path, with the key, and asks that a run without a reader be cancelled', async () => {
@@ -82,6 +30,16 @@ describe('streaming a run', () => {
         on_disconnect: 'cancel',
       },
     })
+  })
+
+  it('asks for one mode by its name', async () => {
+    let body: unknown
+    const server = await agent(async (request, response) => {
+      body = JSON.parse((await readBody(request)).toString())
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end()
+    })
+    expect((await outcome(server)).events).toEqual([])
+    expect(body).toEqual({ assistant_id: 'agent', input: { messages: [] }, stream_mode: 'updates', on_disconnect: 'cancel' })
   })
 
   it('yields each event as it comes', async () => {
@@ -175,147 +133,6 @@ describe('streaming a run', () => {
   })
 })
 
-describe('a stream that breaks', () => {
-  it.each([
-    ['after whole events', METADATA + UPDATE, EVENTS],
-    ['in the middle of an event', `${METADATA}event: updates\ndata: {"ec`, EVENTS.slice(0, 1)],
-    ['before the first event', '', []],
-  ])('%s is truncated, when its connection breaks', async (_, text, events) => {
-    const server = await streaming((response) => {
-      response.write(text === '' ? ': hello\n' : text)
-      setTimeout(() => response.destroy(), 30)
-    })
-    const result = await outcome(server)
-    expect(result.events).toEqual(events)
-    expect(result.failure).toMatchObject({
-      kind: 'protocol',
-      code: 'truncated',
-      status: 200,
-      method: 'POST',
-      path: '/runs/stream',
-      ambiguous: true,
-    })
-    expect(result.failure?.message).toMatch(
-      /^POST \/runs\/stream answered 200 and then the connection broke after \d+ bytes of the body$/,
-    )
-  })
-
-  it.each(['event: upd', 'event: updates\ndata: {}', 'data: 1\n', 'data: 1\r', 'data: "\xc3'])(
-    'is truncated when it ends with %j',
-    async (rest) => {
-      const server = await streaming((response) => response.end(Buffer.from(METADATA + rest, 'latin1')))
-      const { events, failure } = await outcome(server)
-      expect(events).toEqual(EVENTS.slice(0, 1))
-      expect(failure).toMatchObject({
-        kind: 'protocol',
-        code: 'truncated',
-        summary: 'answered 200 and the stream ended in the middle of an event',
-      })
-    },
-  )
-
-  it('is truncated when an answer of a known length is cut short', async () => {
-    const server = await agent((request, response) => {
-      request.resume()
-      response.writeHead(200, { 'content-type': 'text/event-stream', 'content-length': 10_000 })
-      response.write(METADATA, () => response.socket?.end())
-    })
-    expect((await outcome(server)).failure).toMatchObject({ code: 'truncated' })
-  })
-
-  it('is malformed when what answers does not speak HTTP', async () => {
-    const raw = createServer((socket) => {
-      socket.on('error', () => undefined)
-      socket.once('data', () => socket.end('data: 1\n\n'))
-    })
-    await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve))
-    cleanups.push(() => new Promise((resolve) => void raw.close(() => resolve())))
-    const { failure } = await outcome(agentAt(`http://127.0.0.1:${(raw.address() as AddressInfo).port}`))
-    expect(failure).toMatchObject({ kind: 'protocol', code: 'malformed', status: null })
-  })
-
-  it('is a network failure when nothing listens, and surely nothing was sent', async () => {
-    const server = await startServer(() => undefined)
-    await server.stop()
-    const { failure } = await outcome(agentAt(server.url))
-    expect(failure).toMatchObject({ kind: 'network', code: 'ECONNREFUSED', status: null, ambiguous: false })
-  })
-
-  it('is a network failure when the connection breaks before an answer', async () => {
-    const server = await agent((request) => void request.socket.resetAndDestroy())
-    expect((await outcome(server)).failure).toMatchObject({ kind: 'network', code: 'ECONNRESET', status: null, ambiguous: true })
-  })
-
-  it('is ended by a giant event', async () => {
-    const server = createAgentServer(testTransport({ baseUrl: (await giant()).url }))
-    const start = process.memoryUsage().rss
-    const { failure, events } = await outcome(server)
-    expect(events).toEqual([])
-    expect(failure).toMatchObject({ kind: 'protocol', code: 'oversized' })
-    expect(failure?.summary).toContain('with an event of more than 8388608 characters')
-    expect(process.memoryUsage().rss - start).toBeLessThan(150_000_000)
-  })
-
-  it('is ended by too many bytes in all', async () => {
-    const server = await giant('\n\n')
-    const { failure } = await outcome(createAgentServer(testTransport({ baseUrl: server.url })))
-    expect(failure).toMatchObject({ kind: 'protocol', code: 'oversized' })
-    expect(failure?.summary).toContain('with more than 67108864 bytes')
-  })
-
-  async function giant(end = '') {
-    const server = await startServer((request, response) => {
-      request.resume()
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      const more = () => {
-        while (!response.destroyed && response.write(`data: ${'x'.repeat(60_000)}${end}`.slice(end === '' ? 6 : 0))) continue
-        response.once('drain', more)
-      }
-      response.write('data: ')
-      more()
-    })
-    cleanups.push(server.stop)
-    return server
-  }
-})
-
-describe('a stream that stalls', () => {
-  it.each([
-    ['before its headers', () => undefined],
-    [
-      'before its first event',
-      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders(),
-    ],
-    [
-      'after an event',
-      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(METADATA),
-    ],
-  ])('%s ends at the deadline', async (_, answer) => {
-    const gone = Promise.withResolvers<void>()
-    const server = await agent((request, response) => {
-      request.resume()
-      request.socket.once('close', () => gone.resolve())
-      answer(response)
-    })
-    const deadline = startDeadline({ timeoutMs: 200, parent: unaborted(), effects: realEffects })
-    const start = performance.now()
-    const { failure } = await outcome(server, deadline.signal)
-    expect(performance.now() - start).toBeLessThan(1500)
-    expect(failure).toMatchObject({ kind: 'deadline', summary: 'ran out of time' })
-    await gone.promise
-  })
-
-  it('ends when it is cancelled, also before it begins', async () => {
-    const server = await streaming((response) => response.write(METADATA))
-    const controller = new AbortController()
-    setTimeout(() => controller.abort(), 100)
-    const { failure, events } = await outcome(server, controller.signal)
-    expect(events).toEqual(EVENTS.slice(0, 1))
-    expect(failure).toMatchObject({ kind: 'cancelled', summary: 'was cancelled' })
-    expect((await outcome(server, controller.signal)).failure).toMatchObject({ kind: 'cancelled', ambiguous: false })
-  })
-})
-
 describe('an answer that is no stream', () => {
   const answering = (status: number, headers: Record<string, string>, body: string) =>
     agent((request, response) => {
@@ -382,11 +199,10 @@ describe('an answer that is no stream', () => {
 
   it('does not take the key along to where a redirect points', async () => {
     const seen: unknown[] = []
-    const elsewhere = await startServer((request, response) => {
+    const elsewhere = await serve((request, response) => {
       seen.push(request.headers)
       response.writeHead(200, { 'content-type': 'text/event-stream' }).end(UPDATE)
     })
-    cleanups.push(elsewhere.stop)
     const { failure } = await outcome(await answering(307, { location: `${elsewhere.url}/runs/stream` }, ''))
     expect(failure).toMatchObject({ kind: 'http', status: 307 })
     expect(failure?.summary).toContain(`points to ${new URL(elsewhere.url).host}`)
@@ -455,6 +271,9 @@ describe('the other operations', () => {
   it('ask whether it is well', async () => {
     const well = await agent((request, response) => void response.writeHead(request.url === '/ok' ? 200 : 404).end('{"ok":true}'))
     await expect(well.ok(unaborted())).resolves.toBeUndefined()
+    let asked = 0
+    const waking = await agent((_request, response) => void response.writeHead(++asked === 1 ? 503 : 200).end())
+    await expect(waking.ok(unaborted())).resolves.toBeUndefined()
     const ill = await agent((_request, response) => void response.writeHead(401).end('{"detail":"no"}'))
     expect(await failureOf(ill.ok(unaborted()))).toMatchObject({ status: 401, detail: 'no' })
   })

@@ -1,28 +1,25 @@
 import nock from 'nock'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createControlPlane } from '../../src/client/control-plane.ts'
 import type { RetryEvent } from '../../src/client/retry.ts'
 import type { Dialect } from '../../src/contract/dialects.ts'
 import {
   deployment,
   DEPLOYMENT_ID,
-  endMocks,
+  DEPLOYMENT_PATH,
   failureOf,
   revision,
   REVISION_ID,
   testTransport,
   unaborted,
 } from './support/fixtures.ts'
+import { allowOnlyMocks, HOST } from './support/mocks.ts'
 import { virtualEffects } from './support/virtual-effects.ts'
 
-const HOST = 'https://control-plane.test'
-const DEPLOYMENT = `/v2/deployments/${DEPLOYMENT_ID}`
-const REVISION = `${DEPLOYMENT}/revisions/${REVISION_ID}`
+const REVISION = `${DEPLOYMENT_PATH}/revisions/${REVISION_ID}`
 const ids = { deploymentId: DEPLOYMENT_ID, revisionId: REVISION_ID }
 
-beforeAll(() => nock.disableNetConnect())
-afterEach(endMocks)
-afterAll(() => nock.enableNetConnect())
+allowOnlyMocks()
 
 function controlPlane({ dialect = 'spec' as Dialect, events = [] as RetryEvent[] } = {}) {
   const effects = virtualEffects()
@@ -62,7 +59,8 @@ describe('deployments', () => {
 
   it('are refused when the list never ends', async () => {
     const failure = await failureOf(endlessPlane(deployment()).listDeployments({ signal: unaborted() }))
-    expect(failure).toMatchObject({ kind: 'protocol', code: 'endless-list', path: '/v2/deployments' })
+    expect(failure).toMatchObject({ kind: 'protocol', code: 'endless-list', path: '/v2/deployments', ambiguous: false })
+    expect(failure.message).toBe('GET /v2/deployments gave page after page without an end')
   })
 
   it.each([404, 405])('cannot be found where the control plane has no list (%i)', async (status) => {
@@ -110,7 +108,7 @@ describe('deployments', () => {
   it('are read in either dialect', async () => {
     const source_revision_config = { repo_ref: 'main', langgraph_config_path: 'x.json' }
     nock(HOST)
-      .get(DEPLOYMENT)
+      .get(DEPLOYMENT_PATH)
       .reply(200, deployment({ source: 'github', source_revision_config, status: 'Ready', new_field: 1 }))
     expect(await controlPlane().getDeployment(DEPLOYMENT_ID, unaborted())).toMatchObject({
       source: 'git_host',
@@ -132,7 +130,7 @@ describe('deployments', () => {
 
   it('that are missing are a plain refusal', async () => {
     nock(HOST)
-      .get(DEPLOYMENT)
+      .get(DEPLOYMENT_PATH)
       .reply(404, { detail: `Deployment ID ${DEPLOYMENT_ID} not found.` })
     const failure = await failureOf(controlPlane().getDeployment(DEPLOYMENT_ID, unaborted()))
     expect(failure).toMatchObject({ kind: 'http', status: 404, detail: `Deployment ID ${DEPLOYMENT_ID} not found.` })
@@ -144,13 +142,13 @@ describe('deleting a deployment', () => {
     controlPlane().deleteDeployment({ id: DEPLOYMENT_ID, deleteTracingProject: true, timeoutMs: 1000, signal: unaborted() })
 
   it('asks for the tracing project as well', async () => {
-    nock(HOST).delete(DEPLOYMENT).query({ delete_tracing_project: 'true' }).reply(204)
+    nock(HOST).delete(DEPLOYMENT_PATH).query({ delete_tracing_project: 'true' }).reply(204)
     expect(await remove()).toEqual({ alreadyGone: false })
   })
 
   it('is done when it is already gone', async () => {
     nock(HOST)
-      .delete(DEPLOYMENT)
+      .delete(DEPLOYMENT_PATH)
       .query(true)
       .reply(404, { detail: `Deployment ID ${DEPLOYMENT_ID.toUpperCase()} not found.` })
     expect(await remove()).toEqual({ alreadyGone: true })
@@ -158,10 +156,10 @@ describe('deleting a deployment', () => {
 
   it('is tried again freely', async () => {
     nock(HOST)
-      .delete(DEPLOYMENT)
+      .delete(DEPLOYMENT_PATH)
       .query(true)
       .replyWithError(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
-      .delete(DEPLOYMENT)
+      .delete(DEPLOYMENT_PATH)
       .query(true)
       .reply(404, { detail: `Deployment ID ${DEPLOYMENT_ID} not found.` })
     expect(await remove()).toEqual({ alreadyGone: true })
@@ -172,7 +170,7 @@ describe('deleting a deployment', () => {
     [404, ''],
     [405, { detail: 'Method Not Allowed' }],
   ])('is not done where the control plane cannot: %i %j', async (status, body) => {
-    nock(HOST).delete(DEPLOYMENT).query(true).reply(status, body)
+    nock(HOST).delete(DEPLOYMENT_PATH).query(true).reply(status, body)
     const failure = await failureOf(remove())
     expect(failure).toMatchObject({ kind: 'unsupported', status })
     expect(failure.message).toContain('this control plane has no way to delete a deployment')
@@ -181,7 +179,7 @@ describe('deleting a deployment', () => {
 
 describe('revisions', () => {
   it('are listed by status, and no more than asked for', async () => {
-    const list = `${DEPLOYMENT}/revisions`
+    const list = `${DEPLOYMENT_PATH}/revisions`
     nock(HOST)
       .get(list)
       .query({ limit: 2, offset: 0, status: 'DEPLOYED,SKIPPED' })
@@ -197,7 +195,7 @@ describe('revisions', () => {
 
   it('that never end are refused', async () => {
     const failure = await failureOf(endlessPlane(revision()).listRevisions({ deploymentId: DEPLOYMENT_ID, signal: unaborted() }))
-    expect(failure).toMatchObject({ kind: 'protocol', code: 'endless-list', path: `${DEPLOYMENT}/revisions` })
+    expect(failure).toMatchObject({ kind: 'protocol', code: 'endless-list', path: `${DEPLOYMENT_PATH}/revisions` })
   })
 
   it('are read with any status', async () => {

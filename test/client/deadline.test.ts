@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { abortKind, deadlineOf, startDeadline } from '../../src/client/deadline.ts'
 import { realEffects } from '../../src/client/effects.ts'
 import { unaborted } from './support/fixtures.ts'
@@ -14,6 +14,17 @@ describe('startDeadline', () => {
     await aborted(deadline.signal)
     clearTimeout(alive)
     expect(abortKind(deadline.signal)).toBe('deadline')
+  })
+
+  it('says in its reason how long the time was', () => {
+    vi.useFakeTimers()
+    try {
+      const deadline = startDeadline({ timeoutMs: 5000, parent: unaborted(), effects: realEffects })
+      vi.advanceTimersByTime(5000)
+      expect(deadline.signal.reason).toMatchObject({ name: 'TimeoutError', message: 'the time of 5000 ms is over' })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('aborts with its parent, and for its reason', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { happenedBeforeSending, isCertificateProblem, problemOf } from '../../src/client/network-problem.ts'
+import { happenedBeforeSending, isCertificateProblem, isPlainHttp, problemOf } from '../../src/client/network-problem.ts'
 
 const problem = (message: string, fields: object = {}) => Object.assign(new Error(message), fields)
 const refused = problem('connect ECONNREFUSED ::1:1', { code: 'ECONNREFUSED', syscall: 'connect' })
@@ -21,6 +21,7 @@ describe('happenedBeforeSending', () => {
     [problem('socket hang up', { code: 'ECONNRESET' }), false],
     [problem('write EPIPE', { code: 'EPIPE', syscall: 'write' }), false],
     [new AggregateError([refused, reset]), false],
+    [problem('no code at all'), false],
     ['a text', false],
   ])('%s: %s', (error, expected) => {
     expect(happenedBeforeSending(error)).toBe(expected)
@@ -40,7 +41,18 @@ describe('problemOf', () => {
 
   it('takes anything', () => {
     expect(problemOf('a text')).toEqual({ code: null, reason: 'a text' })
+    expect(problemOf(undefined)).toEqual({ code: null, reason: 'undefined' })
     expect(problemOf(problem('x', { code: 5 }))).toEqual({ code: null, reason: 'x' })
+  })
+})
+
+describe('isPlainHttp', () => {
+  it.each([
+    ['write EPROTO 40B7:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:', true],
+    ['write EPROTO 40B7:error:0A000410:SSL routines::sslv3 alert handshake failure', false],
+    [null, false],
+  ])('%s: %s', (words, expected) => {
+    expect(isPlainHttp(words)).toBe(expected)
   })
 })
 

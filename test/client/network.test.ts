@@ -1,33 +1,27 @@
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createServer as createSecureServer } from 'node:https'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startServer } from '../support/http-server.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { makeCertificates, type Certificates } from './support/certificates.ts'
 import { startConnectProxy, type ConnectProxy } from './support/connect-proxy.ts'
 import { requestFromChild } from './support/run-child.ts'
+import { serve } from './support/serve.ts'
 
 /** A socket that is left open would hold the process until it is killed, after 9 s. */
 const LINGER_MAX_MS = 3000
 
-const cleanups: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup()
-})
-
 async function proxyTo(way: Parameters<typeof startConnectProxy>[0]): Promise<ConnectProxy> {
   const proxy = await startConnectProxy(way)
-  cleanups.push(proxy.stop)
+  onTestFinished(proxy.stop)
   return proxy
 }
 
 async function service(): Promise<{ port: number; keys: unknown[] }> {
   const keys: unknown[] = []
-  const server = await startServer((request, response) => {
+  const server = await serve((request, response) => {
     keys.push(request.headers['x-api-key'])
     response.end(JSON.stringify({ path: request.url, host: request.headers.host }))
   })
-  cleanups.push(server.stop)
   return { port: server.port, keys }
 }
 
@@ -74,7 +68,7 @@ describe('a proxy', () => {
 
   it('that is not there means that nothing was sent', async () => {
     const proxy = await proxyTo(() => null)
-    await cleanups.pop()?.()
+    await proxy.stop()
     const { failure } = await requestFromChild({ baseUrl: 'http://control-plane.test' }, { HTTP_PROXY: proxy.url })
     expect(failure).toMatchObject({ kind: 'network', ambiguous: false })
     expect(failure?.detail).toContain('ECONNREFUSED')
@@ -95,7 +89,7 @@ describe('a proxy', () => {
     const sockets: Socket[] = []
     const silent = createServer((socket) => sockets.push(socket))
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-    cleanups.push(async () => {
+    onTestFinished(async () => {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => silent.close(resolve))
     })
@@ -114,72 +108,65 @@ describe('the process', () => {
     ['a silent service', { timeoutMs: 1000 }, 'network'],
     ['a cancelled request', { cancelAfterMs: 1000 }, 'cancelled'],
   ])('ends by itself after %s', async (_what, settings, kind) => {
-    const server = await startServer(() => undefined)
-    cleanups.push(server.stop)
+    const server = await serve(() => undefined)
     const result = await requestFromChild({ baseUrl: server.url, ...settings })
     expect(result).toMatchObject({ failure: { kind }, code: 0 })
     expect(result.lingeredMs).toBeLessThan(LINGER_MAX_MS)
   })
 })
 
-const openssl = findOpenssl()
+const OPENSSL = hasOpenssl()
 
-if (openssl === null) {
-  process.stderr.write('test/client/network.test.ts: no openssl binary; the tests of NODE_EXTRA_CA_CERTS are left out\n')
-} else
-  describe('a certificate authority of your own', () => {
-    let certificates: Certificates
-    let port: number
-    const server = { stop: async () => undefined as unknown }
+describe('a certificate authority of your own', () => {
+  let certificates: Certificates
+  let port: number
+  const server = { stop: async () => undefined as unknown }
 
-    beforeAll(async () => {
-      certificates = makeCertificates()
-      const secure = createSecureServer({ key: certificates.key, cert: certificates.certificate }, (request, response) => {
-        response.end(JSON.stringify({ path: request.url }))
-      })
-      await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
-      port = (secure.address() as AddressInfo).port
-      server.stop = () => new Promise((resolve) => secure.close(resolve))
+  beforeAll(async () => {
+    if (!OPENSSL) return
+    certificates = makeCertificates()
+    const secure = createSecureServer({ key: certificates.key, cert: certificates.certificate }, (request, response) => {
+      response.end(JSON.stringify({ path: request.url }))
     })
-    afterAll(async () => {
-      await server.stop()
-      certificates.remove()
-    })
-
-    it('is trusted when NODE_EXTRA_CA_CERTS names it', async () => {
-      const result = await requestFromChild(
-        { baseUrl: `https://127.0.0.1:${port}` },
-        { NODE_EXTRA_CA_CERTS: certificates.caFile },
-      )
-      expect(result).toMatchObject({ body: { path: '/v2/x' }, code: 0 })
-    })
-
-    it('is trusted through a proxy, too', async () => {
-      const proxy = await proxyTo(() => ({ port }))
-      const env = { NODE_EXTRA_CA_CERTS: certificates.caFile, HTTPS_PROXY: proxy.url }
-      const result = await requestFromChild({ baseUrl: 'https://control-plane.test' }, env)
-      expect(result).toMatchObject({ body: { path: '/v2/x' }, code: 0 })
-      expect(proxy.asked).toEqual([{ target: 'control-plane.test:443', authorization: undefined }])
-      expect(result.lingeredMs).toBeLessThan(LINGER_MAX_MS)
-    })
-
-    it('is not trusted otherwise, and asking again does not help', async () => {
-      const { failure } = await requestFromChild({ baseUrl: `https://127.0.0.1:${port}`, attempts: 5 })
-      expect(failure).toMatchObject({ kind: 'network', attempts: 1, ambiguous: false, code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
-    })
-
-    it('does not vouch for another host', async () => {
-      const proxy = await proxyTo(() => ({ port }))
-      const env = { NODE_EXTRA_CA_CERTS: certificates.caFile, HTTPS_PROXY: proxy.url }
-      const { failure } = await requestFromChild({ baseUrl: 'https://other.test', attempts: 5 }, env)
-      expect(failure).toMatchObject({ kind: 'network', attempts: 1, ambiguous: false, code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
-    })
+    await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
+    port = (secure.address() as AddressInfo).port
+    server.stop = () => new Promise((resolve) => secure.close(resolve))
+  })
+  beforeEach((context) => {
+    if (!OPENSSL) context.skip('there is no openssl')
+  })
+  afterAll(async () => {
+    await server.stop()
+    if (OPENSSL) certificates.remove()
   })
 
-function findOpenssl(): string | null {
-  try {
-    return execFileSync('openssl', ['version'], { stdio: 'pipe' }).toString()
-  } catch {
-    return null
-  }
+  it('is trusted when NODE_EXTRA_CA_CERTS names it', async () => {
+    const result = await requestFromChild({ baseUrl: `https://127.0.0.1:${port}` }, { NODE_EXTRA_CA_CERTS: certificates.caFile })
+    expect(result).toMatchObject({ body: { path: '/v2/x' }, code: 0 })
+  })
+
+  it('is trusted through a proxy, too', async () => {
+    const proxy = await proxyTo(() => ({ port }))
+    const env = { NODE_EXTRA_CA_CERTS: certificates.caFile, HTTPS_PROXY: proxy.url }
+    const result = await requestFromChild({ baseUrl: 'https://control-plane.test' }, env)
+    expect(result).toMatchObject({ body: { path: '/v2/x' }, code: 0 })
+    expect(proxy.asked).toEqual([{ target: 'control-plane.test:443', authorization: undefined }])
+    expect(result.lingeredMs).toBeLessThan(LINGER_MAX_MS)
+  })
+
+  it('is not trusted otherwise, and asking again does not help', async () => {
+    const { failure } = await requestFromChild({ baseUrl: `https://127.0.0.1:${port}`, attempts: 5 })
+    expect(failure).toMatchObject({ kind: 'network', attempts: 1, ambiguous: false, code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
+  })
+
+  it('does not vouch for another host', async () => {
+    const proxy = await proxyTo(() => ({ port }))
+    const env = { NODE_EXTRA_CA_CERTS: certificates.caFile, HTTPS_PROXY: proxy.url }
+    const { failure } = await requestFromChild({ baseUrl: 'https://other.test', attempts: 5 }, env)
+    expect(failure).toMatchObject({ kind: 'network', attempts: 1, ambiguous: false, code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
+  })
+})
+
+function hasOpenssl(): boolean {
+  return spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0
 }

@@ -1,14 +1,16 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import nock from 'nock'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { startDeadline } from '../../src/client/deadline.ts'
 import { createPacer, type PaceEvent } from '../../src/client/pacing.ts'
-import { endMocks, failureOf, testTransport, unaborted } from './support/fixtures.ts'
+import { failureOf, testTransport, unaborted } from './support/fixtures.ts'
+import { allowOnlyMocks } from './support/mocks.ts'
 import { virtualEffects } from './support/virtual-effects.ts'
 
 const HOST = 'https://api.test'
 const RUN = '/runs/01a1fb32-851a-740b-a3a5-bd284276ca0a'
 
-afterEach(endMocks)
+allowOnlyMocks()
 
 function pacing() {
   const effects = virtualEffects()
@@ -51,6 +53,17 @@ describe('the budget of the table', () => {
   })
 })
 
+describe('the smaller of two limits', () => {
+  it('counts where the regions differ, whichever it is', async () => {
+    const { effects, ready } = pacing()
+    await ready('GET', '/runs/stats')
+    expect(await ready('GET', '/runs/stats')).toBe(10_000)
+    for (let turn = 0; turn < 2000; turn += 1) await ready('GET', '/commits/x')
+    expect(effects.sleeps).toEqual([10_000])
+    expect(await ready('GET', '/commits/x')).toBe(60_000)
+  })
+})
+
 describe('what the service says', () => {
   it('holds the next request back when nothing is left, on every transport', async () => {
     const { effects, transport } = pacing()
@@ -68,6 +81,34 @@ describe('what the service says', () => {
     pacer.learn({ method: 'GET', path: '/v2/x', headers: { ratelimit: value } })
     await ready('GET', '/v2/x')
     expect(effects.sleeps).toEqual([])
+  })
+
+  it.each<[string, string | string[], number]>([
+    ['with spaces', '"x"; r=0; t=12', 12_000],
+    ['with more parameters', '"x";r=0;t=12;w=60', 12_000],
+    ['of several, the longest', '"x";r=0;t=12, "y";r=0;t=40', 40_000],
+    ['of several headers', ['"x";r=3;t=80', '"y";r=0;t=12'], 12_000],
+    ['of more than an hour, for an hour', '"x";r=0;t=7200', 3_600_000],
+  ])('holds the next request back: %s', async (_what, ratelimit, waitMs) => {
+    const { pacer, ready } = pacing()
+    pacer.learn({ method: 'GET', path: '/v2/x', headers: { ratelimit } as IncomingHttpHeaders })
+    expect(await ready('GET', '/v2/x')).toBe(waitMs)
+  })
+
+  it.each([
+    [429, ['the control plane']],
+    [503, []],
+  ])('is that others should wait after a %i: %j', async (status, waitedFor) => {
+    const { pacer, transport } = pacing()
+    nock(HOST).get('/v2/x').reply(status, {}, { 'retry-after': '40' }).get('/v2/x').reply(200, {})
+    await transport().request({ method: 'GET', path: '/v2/x', signal: unaborted() })
+    expect(pacer.waitedFor()).toEqual(waitedFor)
+  })
+
+  it('counts as waited for as soon as others are held back', () => {
+    const { pacer } = pacing()
+    expect(pacer.hold({ method: 'GET', path: RUN, waitMs: 5000 })).toBe('Run lookup')
+    expect(pacer.waitedFor()).toEqual(['Run lookup'])
   })
 
   it('holds others back while a 429 is waited for', async () => {
@@ -95,6 +136,20 @@ describe('a wait that does not fit', () => {
       'GET /v2/x would have to wait 90 s for the rate limit of the control plane, but what is left of the time is 60 s',
     )
     expect(effects.sleeps).toEqual([])
+  })
+
+  it.each([
+    [5000, true],
+    [59_999, true],
+    [60_000, false],
+  ])('is one that does not end before the deadline: %i ms of 60000 fit: %s', async (waitMs, fits) => {
+    const { effects, pacer } = pacing()
+    pacer.hold({ method: 'GET', path: '/v2/x', waitMs })
+    const deadline = startDeadline({ timeoutMs: 60_000, parent: unaborted(), effects })
+    const ready = pacer.ready({ method: 'GET', path: '/v2/x', signal: deadline.signal })
+    if (fits) expect(await ready).toBe(waitMs)
+    else expect(await failureOf(ready)).toMatchObject({ status: 429, attempts: 0, retryAfterMs: waitMs })
+    deadline.stop()
   })
 
   it('ends when the step is cancelled', async () => {

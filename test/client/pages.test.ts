@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { PAGES_MAX, readPages, type Page } from '../../src/client/pages.ts'
+import { PAGE_OFFSET_MAX } from '../../src/contract/paging.ts'
 
 const endless = () => new Error('endless')
 const full = (count = 100) => Array.from({ length: count }, (_, index) => index)
@@ -37,6 +38,14 @@ describe('readPages', () => {
   it('stops after a full page when the next offset is the same again', async () => {
     const { asked } = await read(() => ({ resources: full(), offset: 100 }))
     expect(asked.map((page) => page.offset)).toEqual([0, 100])
+  })
+
+  it('reads the page at the largest offset, and none after it', async () => {
+    const { asked } = await read((offset) => ({
+      resources: full(),
+      offset: offset === 0 ? PAGE_OFFSET_MAX : PAGE_OFFSET_MAX + 1,
+    }))
+    expect(asked.map((page) => page.offset)).toEqual([0, PAGE_OFFSET_MAX])
   })
 
   it('reads no more than it is asked for', async () => {

@@ -1,28 +1,25 @@
 import nock from 'nock'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createControlPlane } from '../../src/client/control-plane.ts'
-import { RequestFailure } from '../../src/client/failure.ts'
+import { matchesSent, newerRevisions } from '../../src/client/recovery.ts'
 import type { RetryEvent } from '../../src/client/retry.ts'
+import { type RevisionAnswer, revisionAnswerSchema } from '../../src/contract/answers.ts'
 import type { DeploymentCreate, DeploymentPatch } from '../../src/contract/deployment.ts'
 import type { Dialect } from '../../src/contract/dialects.ts'
 import {
   deployment,
   DEPLOYMENT_ID,
-  endMocks,
+  DEPLOYMENT_PATH,
   failureOf,
   revision,
   REVISION_ID,
   testTransport,
   unaborted,
 } from './support/fixtures.ts'
+import { allowOnlyMocks, HOST } from './support/mocks.ts'
 import { virtualEffects } from './support/virtual-effects.ts'
 
-const HOST = 'https://control-plane.test'
-const DEPLOYMENT = `/v2/deployments/${DEPLOYMENT_ID}`
-
-beforeAll(() => nock.disableNetConnect())
-afterEach(endMocks)
-afterAll(() => nock.enableNetConnect())
+allowOnlyMocks()
 
 function setUp({ dialect = 'spec' as Dialect } = {}) {
   const effects = virtualEffects()
@@ -167,6 +164,39 @@ describe('creating a deployment', () => {
     expect(await failureOf(plane.createDeployment(body, controller.signal))).toMatchObject({ kind: 'cancelled', ambiguous: true })
   })
 
+  it('says so when it was cancelled without an error', async () => {
+    post().reply(502)
+    const controller = new AbortController()
+    const effects = virtualEffects()
+    const plane = createControlPlane({
+      transport: testTransport({ baseUrl: HOST, effects }),
+      dialect: 'spec',
+      effects,
+      onRetry: () => controller.abort('stop'),
+    })
+    const failure = await failureOf(plane.createDeployment(body, controller.signal))
+    expect(failure).toMatchObject({
+      kind: 'cancelled',
+      summary: 'answered 502 Bad Gateway, and it could not be found out whether it was carried out (the look-up was cancelled)',
+    })
+  })
+
+  it('does not look after a definite conflict', async () => {
+    post().reply(409, { detail: 'There already exists one.' })
+    const { pending, events } = create()
+    expect((await failureOf(pending)).message).toBe('POST /v2/deployments answered 409 Conflict: There already exists one.')
+    expect(events).toEqual([])
+  })
+
+  it('does not look once more when the second sending is refused', async () => {
+    post().reply(504)
+    list([])
+    post().reply(400, { detail: 'no' })
+    const { pending, events } = create()
+    expect((await failureOf(pending)).message).toBe('POST /v2/deployments answered 400 Bad Request (tried 2 times): no')
+    expect(events).toHaveLength(1)
+  })
+
   it('does not look when it was cancelled itself', async () => {
     const { plane, events } = setUp()
     const controller = new AbortController()
@@ -182,7 +212,7 @@ describe('creating a deployment', () => {
     const effects = virtualEffects()
     const transport = { ...testTransport({ baseUrl: HOST }), request: () => Promise.reject(new TypeError('a mistake')) }
     await expect(createControlPlane({ transport, dialect: 'spec', effects }).createDeployment(body, unaborted())).rejects.toThrow(
-      TypeError,
+      new TypeError('a mistake'),
     )
   })
 })
@@ -190,10 +220,10 @@ describe('creating a deployment', () => {
 describe('changing a deployment', () => {
   const previous = REVISION_ID
   const body: DeploymentPatch = { source_revision_config: { repo_ref: 'v2', graph_config_path: null } }
-  const patch = () => nock(HOST).patch(DEPLOYMENT)
+  const patch = () => nock(HOST).patch(DEPLOYMENT_PATH)
   const revisions = (...listed: Record<string, unknown>[]) =>
     nock(HOST)
-      .get(`${DEPLOYMENT}/revisions`)
+      .get(`${DEPLOYMENT_PATH}/revisions`)
       .query({ limit: 100, offset: 0 })
       .reply(200, { resources: listed, offset: listed.length })
   const change = (changes: DeploymentPatch = body, previousLatestRevisionId: string | null = previous) =>
@@ -204,7 +234,7 @@ describe('changing a deployment', () => {
 
   it('tells the revision that it made', async () => {
     nock(HOST)
-      .patch(DEPLOYMENT, { source_revision_config: { repo_ref: 'v2', graph_config_path: null } })
+      .patch(DEPLOYMENT_PATH, { source_revision_config: { repo_ref: 'v2', graph_config_path: null } })
       .reply(200, deployment({ latest_revision_id: 'new' }))
     expect(await change()).toMatchObject({ revisionId: 'new', recovered: false })
   })
@@ -216,7 +246,7 @@ describe('changing a deployment', () => {
 
   it('sends the vendor names to the vendor', async () => {
     nock(HOST)
-      .patch(DEPLOYMENT, { revision_source: 'github', source_revision_config: { langgraph_config_path: 'a.json' } })
+      .patch(DEPLOYMENT_PATH, { revision_source: 'github', source_revision_config: { langgraph_config_path: 'a.json' } })
       .reply(200, deployment())
     const vendor = { revision_source: 'git_host', source_revision_config: { graph_config_path: 'a.json' } } as const
     const { plane } = setUp({ dialect: 'vendor' })
@@ -238,7 +268,7 @@ describe('changing a deployment', () => {
     patch().replyWithError(reset())
     revisions(made('pushed', 'main', '2026-01-03T00:00:00Z'), made('ours', 'v2', '2026-01-02T00:00:00Z'), before)
     nock(HOST)
-      .get(DEPLOYMENT)
+      .get(DEPLOYMENT_PATH)
       .reply(200, deployment({ latest_revision_id: 'pushed' }))
     expect(await change()).toMatchObject({ revisionId: 'ours', recovered: true, deployment: { latest_revision_id: 'pushed' } })
   })
@@ -246,7 +276,7 @@ describe('changing a deployment', () => {
   it('finds it in a list of any order', async () => {
     patch().reply(503)
     revisions(made('older', 'v2', '2025-12-01T00:00:00Z'), before, made('ours', 'v2', '2026-01-02T00:00:00Z'))
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    nock(HOST).get(DEPLOYMENT_PATH).reply(200, deployment())
     expect((await change()).revisionId).toBe('ours')
   })
 
@@ -254,14 +284,14 @@ describe('changing a deployment', () => {
     patch().reply(503)
     const image = { repo_ref: null, graph_config_path: null, image_uri: `agent:2@sha256:${'0'.repeat(64)}` }
     revisions(revision({ id: 'ours', created_at: '2026-01-02T00:00:00Z', source_revision_config: image }), before)
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    nock(HOST).get(DEPLOYMENT_PATH).reply(200, deployment())
     expect((await change({ source_revision_config: { image_uri: 'agent:2' } })).revisionId).toBe('ours')
   })
 
   it('takes the order of the list where a time is missing', async () => {
     patch().reply(503)
     revisions(revision({ id: 'ours', created_at: null, source_revision_config: { repo_ref: 'v2' } }), before)
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    nock(HOST).get(DEPLOYMENT_PATH).reply(200, deployment())
     expect((await change()).revisionId).toBe('ours')
   })
 
@@ -275,7 +305,7 @@ describe('changing a deployment', () => {
   it('takes any revision as newer when there was none before', async () => {
     patch().reply(502)
     revisions(made('ours', 'v2', '2026-01-03T00:00:00Z'))
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    nock(HOST).get(DEPLOYMENT_PATH).reply(200, deployment())
     expect((await change(body, null)).revisionId).toBe('ours')
   })
 
@@ -297,14 +327,14 @@ describe('changing a deployment', () => {
   ])('looks for the revision after %j', async (changes) => {
     patch().reply(502)
     revisions(made('ours', 'v1', '2026-01-03T00:00:00Z'), before)
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    nock(HOST).get(DEPLOYMENT_PATH).reply(200, deployment())
     expect((await change(changes)).revisionId).toBe('ours')
   })
 
   it('takes a newer revision that does not say what it was made from', async () => {
     patch().reply(502)
     revisions(revision({ id: 'ours', created_at: '2026-02-01T00:00:00Z', source_revision_config: null }), before)
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
+    nock(HOST).get(DEPLOYMENT_PATH).reply(200, deployment())
     expect((await change()).revisionId).toBe('ours')
   })
 
@@ -330,81 +360,23 @@ describe('changing a deployment', () => {
   })
 })
 
-describe('a failure', () => {
-  it('keeps its class and its fields when some of them change', () => {
-    const failure = new RequestFailure({
-      kind: 'http',
-      method: 'GET',
-      path: '/x',
-      summary: 'answered 500',
-      status: 500,
-      code: null,
-      detail: 'd',
-      excerpt: 'e',
-      requestId: 'r',
-      retryAfterMs: 1,
-      attempts: 1,
-      ambiguous: true,
-    })
-    const changed = failure.with({ attempts: 3 })
-    expect(changed).toBeInstanceOf(RequestFailure)
-    expect(changed).toMatchObject({ kind: 'http', excerpt: 'e', requestId: 'r', retryAfterMs: 1, ambiguous: true, attempts: 3 })
-    expect(changed.message).toBe('GET /x answered 500 (tried 3 times): d')
+describe('the revisions after another', () => {
+  const at = (id: string, created_at: string | null) => revisionAnswerSchema.parse(revision({ id, created_at }))
+
+  it('are told by their times only where each has one', () => {
+    const first = at('first', '2026-01-01T00:00:00Z')
+    const second = at('second', '2026-01-02T00:00:00Z')
+    const ids = (revisions: RevisionAnswer[]) => newerRevisions(revisions, 'second')?.map(({ id }) => id)
+    expect(ids([first, second])).toEqual([])
+    expect(ids([first, second, at('undated', null)])).toEqual(['first'])
   })
 })
 
-describe('redeploying a revision', () => {
-  const good = 'good'
-  const path = `${DEPLOYMENT}/revisions/${good}/redeploy`
-  const redeploy = () =>
-    setUp().plane.redeployRevision({
-      deploymentId: DEPLOYMENT_ID,
-      revisionId: good,
-      previousLatestRevisionId: REVISION_ID,
-      signal: unaborted(),
-    })
-  const made = (id: string, second: number, repo_commit_sha: string | null) =>
-    revision({
-      id,
-      created_at: `2026-01-01T00:00:0${second}Z`,
-      source_revision_config: { repo_ref: 'main', graph_config_path: 'langgraph.json', repo_commit_sha },
-    })
-  const listed = (...resources: Record<string, unknown>[]) =>
-    nock(HOST)
-      .get(`${DEPLOYMENT}/revisions`)
-      .query({ limit: 100, offset: 0 })
-      .reply(200, { resources, offset: resources.length })
+describe('what came back', () => {
+  const of = (repo_ref: string) => revisionAnswerSchema.parse(revision({ source_revision_config: { repo_ref } }))
 
-  it('tells the new revision', async () => {
-    nock(HOST)
-      .post(path)
-      .reply(200, deployment({ latest_revision_id: 'new' }))
-    expect(await redeploy()).toMatchObject({ revisionId: 'new', recovered: false })
-  })
-
-  it.each([404, 405])('is unsupported where there is no such route (%i)', async (status) => {
-    nock(HOST).post(path).reply(status, { detail: 'Not Found' })
-    expect(await failureOf(redeploy())).toMatchObject({ kind: 'unsupported', attempts: 1 })
-  })
-
-  it('is not repeated after a refusal', async () => {
-    nock(HOST).post(path).reply(400, { detail: 'only the latest revision' })
-    expect(await failureOf(redeploy())).toMatchObject({ kind: 'http', status: 400, attempts: 1 })
-  })
-
-  it('finds what it made when its answer was lost, and takes no other for it', async () => {
-    nock(HOST).post(path).replyWithError(reset())
-    listed(made('pushed', 4, 'b'.repeat(40)), made('ours', 3, null), made(REVISION_ID, 2, 'b'.repeat(40)), made(good, 1, 'a'.repeat(40)))
-    nock(HOST).get(DEPLOYMENT).reply(200, deployment())
-    expect(await redeploy()).toMatchObject({ revisionId: 'ours', recovered: true })
-  })
-
-  it('is asked for once more when it was not carried out', async () => {
-    nock(HOST).post(path).reply(503)
-    listed(made(REVISION_ID, 2, 'b'.repeat(40)), made(good, 1, 'a'.repeat(40)))
-    nock(HOST)
-      .post(path)
-      .reply(200, deployment({ latest_revision_id: 'new' }))
-    expect(await redeploy()).toMatchObject({ revisionId: 'new', recovered: false })
+  it('is another branch, though an image of that name would be the same', () => {
+    expect(matchesSent(of('v2@x'), { source_revision_config: { repo_ref: 'v2' } })).toBe(false)
+    expect(matchesSent(of('v2'), { source_revision_config: { repo_ref: 'v2' } })).toBe(true)
   })
 })

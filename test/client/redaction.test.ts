@@ -20,6 +20,11 @@ describe('createRedactor', () => {
     expect(redact('in line 1: first line é')).toBe('in line 1: ***')
   })
 
+  it('hides lines of eight characters and more', () => {
+    const redact = hiding('12345678\nabcdefg')
+    expect(redact('12345678 and abcdefg')).toBe('*** and abcdefg')
+  })
+
   it('hides the longer of two values first', () => {
     expect(hiding('abcd', 'abcdefgh')('abcdefgh abcd')).toBe('*** ***')
   })
@@ -101,6 +106,12 @@ describe('secrets of a request', () => {
     const nested: Record<string, unknown> = {}
     nested['self'] = nested
     expect(secretValuesIn(nested)).toEqual([])
+    const list: unknown[] = []
+    list.push(list)
+    expect(secretValuesIn(list)).toEqual([])
+    const below = (levels: number): unknown => (levels === 0 ? { token: 'a' } : { inner: below(levels - 1) })
+    expect(secretValuesIn(below(8))).toEqual(['a'])
+    expect(secretValuesIn(below(9))).toEqual([])
   })
 })
 
@@ -111,6 +122,11 @@ describe('texts from outside', () => {
 
   it('are redacted even where a control character was put into a secret', () => {
     expect(safeText('my-se\u200bcret', hiding('my-secret'))).toBe('***')
+  })
+
+  it('are left as they are when they just fit', () => {
+    expect(cutBytes('né', 3)).toBe('né')
+    expect(cutBytes('née', 3)).toBe('…')
   })
 
   it('are cut to whole characters', () => {
@@ -130,6 +146,10 @@ describe('excerptOf', () => {
     expect(excerptOf(' \n', same)).toBeNull()
   })
 
+  it('is looked for only in the first 256 Ki characters', () => {
+    expect(excerptOf(`${' '.repeat(262_143)}found`, same)).toBe('f')
+  })
+
   it('is 2 KB at most, and a secret at the cut does not show its half', () => {
     const excerpt = excerptOf(
       `${'x'.repeat(EXCERPT_MAX_BYTES - 8)}my-very-long-secret${'y'.repeat(100)}`,
@@ -145,6 +165,7 @@ describe('detailOf', () => {
     [{ detail: 'a' }, 'a'],
     [{ detail: { message: 'b' } }, 'b'],
     [{ detail: { msg: 'c' } }, 'c'],
+    [{ detail: { detail: 'cc' } }, 'cc'],
     [{ detail: { other: 1 }, message: 'd' }, 'd'],
     [{ detail: '', message: 'e' }, 'e'],
     [{ error: 'f', details: 'more' }, 'f'],
@@ -164,6 +185,11 @@ describe('detailOf', () => {
 
   it('is null for what is not JSON', () => {
     expect(detailOf('<html>', same)).toBeNull()
+  })
+
+  it('shows all of what just fits', () => {
+    const faults = Array.from({ length: 20 }, () => ({ msg: 'x'.repeat(500) }))
+    expect(detailOf(JSON.stringify({ detail: faults }), same)).toBe(Array.from({ length: 20 }, () => 'x'.repeat(500)).join('\n'))
   })
 
   it('is short', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { startDeadline } from '../../src/client/deadline.ts'
-import { RequestFailure, type FailureFields } from '../../src/client/failure.ts'
+import type { FailureFields, RequestFailure } from '../../src/client/failure.ts'
 import {
   backoffMs,
   DEFAULT_RETRY_POLICY,
@@ -10,28 +10,13 @@ import {
   withRetries,
   type RetryEvent,
 } from '../../src/client/retry.ts'
+import { httpFailure } from '../support/request-failure.ts'
 import { failureOf, unaborted } from './support/fixtures.ts'
 import { virtualEffects } from './support/virtual-effects.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12)
 
-function failure(fields: Partial<FailureFields> = {}): RequestFailure {
-  return new RequestFailure({
-    kind: 'http',
-    method: 'GET',
-    path: '/x',
-    summary: 'answered 503',
-    status: 503,
-    code: null,
-    detail: null,
-    excerpt: null,
-    requestId: null,
-    retryAfterMs: null,
-    attempts: 1,
-    ambiguous: false,
-    ...fields,
-  })
-}
+const failure = (changes: Partial<FailureFields> = {}): RequestFailure => httpFailure(503, { path: '/x', ...changes })
 
 /** Fails with each of the failures in turn, then gives 'done'. */
 function run(failures: RequestFailure[], changes: Partial<Parameters<typeof withRetries<string>>[0]> = {}) {
@@ -133,6 +118,13 @@ describe('mayRepeat', () => {
     ['an untrusted certificate', { kind: 'network', status: null, code: 'SELF_SIGNED_CERT_IN_CHAIN' }, false, false],
     ['a certificate of another host', { kind: 'network', status: null, code: 'ERR_TLS_CERT_ALTNAME_INVALID' }, false, false],
     ['an unverifiable certificate', { kind: 'network', status: null, code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }, false, false],
+    [
+      'TLS to a port of plain http',
+      { kind: 'network', status: null, code: 'EPROTO', detail: 'ssl3_get_record:wrong version number:' },
+      false,
+      false,
+    ],
+    ['another fault of TLS', { kind: 'network', status: null, code: 'EPROTO', detail: 'alert handshake failure' }, true, true],
     ['a truncated answer', { kind: 'protocol', code: 'truncated', ambiguous: true }, true, false],
     ['an oversized answer', { kind: 'protocol', code: 'oversized', ambiguous: true }, false, false],
     ['an endless list', { kind: 'protocol', code: 'endless-list' }, false, false],
@@ -208,6 +200,16 @@ describe('withRetries', () => {
     expect(error.message).toBe('GET /x answered 429 and asked to wait 120 s, but what is left of the time is 30 s')
     expect(error.kind).toBe('http')
     expect(effects.sleeps).toEqual([])
+  })
+
+  it('does not speak of a wait that nobody asked for, when the time is over already', async () => {
+    const effects = virtualEffects({ start: NOW })
+    const deadline = startDeadline({ timeoutMs: 1000, parent: unaborted(), effects })
+    effects.advance(1500)
+    const { pending } = run([failure()], { signal: deadline.signal, effects })
+    expect((await failureOf(pending)).message).toBe('GET /x answered 503')
+    expect(effects.sleeps).toEqual([])
+    deadline.stop()
   })
 
   it('refuses an absurd Retry-After where there is no deadline', async () => {

@@ -142,6 +142,58 @@ describe('the streamed text', () => {
     expect(streamedText([recorded])).toBe(text)
   })
 
+  it.each<[string, RunEvent[], string]>([
+    ['two messages of a state', [event('values', { messages: [ai('a'), ai('b')] })], 'a\nb'],
+    [
+      'the states of two graphs',
+      [event('values', { messages: [ai('a')] }), event('values|sub:1', { messages: [ai('b')] })],
+      'a\nb',
+    ],
+    [
+      'pieces of two graphs',
+      [event('messages', [ai('a')]), event('messages|sub:1', [ai('b')]), event('messages', [ai('c')])],
+      'ac\nb',
+    ],
+    ['two messages so far', [event('messages/partial', [ai('a'), ai('b')])], 'a\nb'],
+    ['messages so far of two graphs', [event('messages/partial', [ai('a')]), event('messages/partial|sub:1', [ai('b')])], 'a\nb'],
+  ])('tells messages without an id apart: %s', (_, events, text) => {
+    expect(streamedText(events)).toBe(text)
+  })
+
+  it('takes a complete message for the same as its parts, also without an id', () => {
+    expect(streamedText([event('messages/partial', [ai('ec')]), event('messages/complete', [ai('echo')])])).toBe('echo')
+  })
+
+  it('takes of checkpoints the last state, and nothing but it', () => {
+    const checkpoint = (...messages: unknown[]) =>
+      event('checkpoints', { values: { messages }, tasks: [{ result: ai('of a task') }] })
+    expect(streamedText([checkpoint(ai('draft', 'a')), checkpoint(ai('final', 'b'))])).toBe('final')
+    expect(streamedText([event('checkpoints', { values: { answer: 'Paris' }, next: ['judge'] })])).toBe('Paris')
+  })
+
+  it.each([
+    ['tasks', { input: { messages: [ai('said before')] }, result: { messages: [ai('new')] } }],
+    ['debug', { payload: { input: { messages: [ai('said before')] }, result: { messages: [ai('new')] } } }],
+  ])('takes of %s what came out, not what went in', (name, data) => {
+    expect(streamedText([event(name, data)])).toBe('new')
+  })
+
+  it('has no empty line for a message without text', () => {
+    expect(streamedText([event('updates', { agent: { messages: [ai('', 'call'), ai('sunny', 'answer')] } })])).toBe('sunny')
+  })
+
+  it.each(['text', 'delta', 'content'])('joins pieces under the name %s as they are', (name) => {
+    expect(streamedText([event('custom', { [name]: 'sun' }), event('custom', { [name]: 'ny' })])).toBe('sunny')
+  })
+
+  it('is looked for six levels deep, and no deeper', () => {
+    const nested = (value: unknown, levels: number): unknown => (levels === 0 ? value : { inner: nested(value, levels - 1) })
+    expect(streamedText([event('values', nested(ai('found'), 6))])).toBe('found')
+    expect(streamedText([event('sources', nested(ai('too deep'), 7))])).toBe('')
+    expect(streamedText([event('values', nested('found', 6))])).toBe('found')
+    expect(streamedText([event('values', nested('too deep', 7))])).toBe('')
+  })
+
   it('is cut to its bound', () => {
     const assembly = assembleText({ max: 10 })
     for (let index = 0; index < 100; index++) assembly.add(event('messages', [ai('abc', 'a'), {}]))

@@ -1,30 +1,25 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { RequestListener } from 'node:http'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { startDeadline } from '../../src/client/deadline.ts'
 import { realEffects } from '../../src/client/effects.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { startServer } from '../support/http-server.ts'
 import { API_KEY, failureOf, testTransport, unaborted } from './support/fixtures.ts'
-
-const cleanups: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup()
-})
+import { serve } from './support/serve.ts'
 
 async function against(
   listener: RequestListener,
 ): Promise<{ transport: Transport; sockets: Set<Socket>; requests: () => number }> {
   const sockets = new Set<Socket>()
   let requests = 0
-  const server = await startServer((request, response) => {
+  const server = await serve((request, response) => {
     requests++
     sockets.add(request.socket)
     request.socket.once('close', () => sockets.delete(request.socket))
     listener(request, response)
   })
-  cleanups.push(server.stop)
   return { transport: testTransport({ baseUrl: server.url }), sockets, requests: () => requests }
 }
 
@@ -39,7 +34,7 @@ async function rawServer(bytes: string, end: 'end' | 'reset' = 'end'): Promise<T
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  cleanups.push(async () => {
+  onTestFinished(async () => {
     for (const socket of open) socket.destroy()
     await new Promise((resolve) => server.close(resolve))
   })
@@ -260,11 +255,10 @@ describe('an unreachable service', () => {
 
   it('is used again when it is back', async () => {
     let answers = 0
-    const server = await startServer((_request, response) => {
+    const server = await serve((_request, response) => {
       answers++
       response.end('{}')
     })
-    cleanups.push(server.stop)
     await server.down()
     const effects = { ...realEffects, sleep: async () => await server.up() }
     const answer = await get(testTransport({ baseUrl: server.url, effects }))
@@ -393,7 +387,7 @@ describe('connections', () => {
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    cleanups.push(() => new Promise((resolve) => void server.close(() => resolve())))
+    onTestFinished(() => new Promise((resolve) => void server.close(() => resolve())))
     const { port } = server.address() as AddressInfo
     const before = process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length
     const answer = await post(testTransport({ baseUrl: `http://127.0.0.1:${port}` }), { body: 'x'.repeat(20_000_000) })
@@ -401,7 +395,9 @@ describe('connections', () => {
     await realEffects.sleep(50, unaborted())
     connection?.destroy()
     // Our own end of the server's connection is the one that may be left.
-    expect(process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length).toBeLessThanOrEqual(before + 1)
+    expect(process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length).toBeLessThanOrEqual(
+      before + 1,
+    )
   })
 
   it('carry the key to the service only', async () => {

@@ -1,16 +1,13 @@
 import nock from 'nock'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { startDeadline } from '../../src/client/deadline.ts'
 import type { RetryEvent } from '../../src/client/retry.ts'
-import { API_KEY, endMocks, failureOf, testTransport, unaborted } from './support/fixtures.ts'
+import { API_KEY, failureOf, testTransport, unaborted } from './support/fixtures.ts'
+import { allowOnlyMocks, HOST } from './support/mocks.ts'
 import { virtualEffects } from './support/virtual-effects.ts'
 
-const HOST = 'https://control-plane.test'
-
-beforeAll(() => nock.disableNetConnect())
-afterEach(endMocks)
-afterAll(() => nock.enableNetConnect())
+allowOnlyMocks()
 
 describe('a request', () => {
   it('carries the headers, the query and the body, and gives what came back', async () => {
@@ -58,6 +55,19 @@ describe('a request', () => {
     expect(answer.body).toEqual({ path })
   })
 
+  it.each([
+    ['https://corp.test/api-host/', 'https://corp.test/api-host'],
+    ['http://corp.test:8080', 'http://corp.test:8080'],
+  ])('that is refused tells the address %s, and not what was asked there', async (baseUrl, address) => {
+    const path = `${new URL(baseUrl).pathname.replace(/\/$/, '')}/v2/x`
+    nock(new URL(baseUrl).origin).get(path).query({ limit: 5 }).reply(401, {}).post(path).reply(401, {})
+    const transport = testTransport({ baseUrl })
+    const refused = transport.request({ method: 'GET', path: '/v2/x', query: { limit: 5 }, signal: unaborted() })
+    expect(await failureOf(refused)).toMatchObject({ status: 401, address })
+    const streamed = transport.stream({ method: 'POST', path: '/v2/x', signal: unaborted() }).next()
+    expect(await failureOf(streamed)).toMatchObject({ status: 401, address })
+  })
+
   it('gives null for a 204, and for an empty body where that is allowed', async () => {
     nock(HOST).delete('/x').reply(204).post('/x').reply(202, '')
     const transport = testTransport({ baseUrl: HOST })
@@ -78,6 +88,10 @@ describe('a transport', () => {
   it.each([
     ['ftp://host', 'should begin with https:// or http://'],
     ['host', 'should begin with https:// or http://'],
+    ['git+https://host', 'should begin with https:// or http://'],
+    ['https+unix://host', 'should begin with https:// or http://'],
+    ['https://pass-word@host', 'the address of host should not carry a password'],
+    ['https://:pass-word@host', 'the address of host should not carry a password'],
     ['https://user:pass-word@host', 'the address of host should not carry a password'],
     ['https://host?x=1', "should end before '?' and '#'"],
     ['https://host/#x', "should end before '?' and '#'"],
@@ -86,10 +100,36 @@ describe('a transport', () => {
     expect(() => testTransport({ baseUrl })).not.toThrow('pass-word')
   })
 
+  it('tells its address without slashes at the end', () => {
+    expect(testTransport({ baseUrl: 'https://corp.test/langsmith/api-host//' }).baseUrl).toBe(
+      'https://corp.test/langsmith/api-host',
+    )
+  })
+
   it('refuses a header that could not be sent, without its value', () => {
     const create = () => testTransport({ baseUrl: HOST, headers: { 'X-Api-Key': 'my-key\n' } })
     expect(create).toThrow('the value of the header X-Api-Key has a character that no header can carry')
     expect(create).not.toThrow('my-key')
+  })
+})
+
+describe('an answer', () => {
+  const get = (options: object = {}) =>
+    testTransport({ baseUrl: HOST }).request({ method: 'GET', path: '/x', signal: unaborted(), ...options })
+
+  it('of a 200 without a body is none, unless that is allowed', async () => {
+    nock(HOST).get('/x').times(3).reply(200, '')
+    expect(await failureOf(get())).toMatchObject({ kind: 'protocol', code: 'empty', summary: 'answered 200 with an empty body' })
+    nock(HOST).get('/x').reply(200, '')
+    expect((await get({ emptyAllowed: true })).body).toBeNull()
+  })
+
+  it('of another shape names five of its faults', async () => {
+    nock(HOST).get('/x').times(3).reply(200, {})
+    const text = z.string()
+    const schema = z.object({ a: text, b: text, c: text, d: text, e: text, f: text, g: text })
+    const { detail } = await failureOf(get({ schema }))
+    expect(detail?.split('; ').map((fault) => fault.slice(0, 3))).toEqual(['a: ', 'b: ', 'c: ', 'd: ', 'e: '])
   })
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { dialectOf, fromDialect, locToDialect, toDialect } from '../../src/contract/dialects.ts'
+import { deploymentPatchSchema, revisionCreateSchema } from '../../src/contract/deployment.ts'
+import { dialectOf, fromDialect, locToDialect, textToDialect, toDialect } from '../../src/contract/dialects.ts'
 
 describe('dialectOf', () => {
   it.each([
@@ -43,6 +44,22 @@ describe('toDialect', () => {
     expect(toDialect(spec, 'spec')).toBe(spec)
   })
 
+  it('writes the statuses of exports in Title Case, in lists of them too', () => {
+    expect(toDialect({ id: 'a', status: 'COMPLETED' }, 'vendor')).toStrictEqual({ id: 'a', status: 'Completed' })
+    expect(toDialect([{ status: 'TIMEDOUT' }, { status: 'INTERVAL_SCHEDULED' }, spec], 'vendor')).toStrictEqual([
+      { status: 'TimedOut' },
+      { status: 'IntervalScheduled' },
+      vendor,
+    ])
+    expect(toDialect([{ status: 'COMPLETED' }], 'spec')).toStrictEqual([{ status: 'COMPLETED' }])
+  })
+
+  it('leaves other statuses, and bodies without one', () => {
+    for (const body of [{ status: 'DEPLOYED' }, { status: 'constructor' }, { status: 5 }, { id: 'a' }, null, 'COMPLETED', 7]) {
+      expect(toDialect(body, 'vendor')).toStrictEqual(body)
+    }
+  })
+
   it('does not change what it is given', () => {
     const before = structuredClone(spec)
     toDialect(spec, 'vendor')
@@ -73,6 +90,19 @@ describe('fromDialect', () => {
       expect(fromDialect(body)).toEqual(body)
   })
 
+  it('adds nothing to a body', () => {
+    expect(fromDialect({})).toStrictEqual({})
+    expect(revisionCreateSchema.safeParse(fromDialect({ secrets: [] })).success).toBe(true)
+  })
+
+  it('leaves sources and fields that JavaScript has names for', () => {
+    const odd = { source: 'constructor', source_revision_config: { constructor: 1, toString: 2 } }
+    expect(fromDialect(odd)).toStrictEqual(odd)
+    const body: unknown = JSON.parse('{"source_revision_config": {"__proto__": {"repo_ref": "main"}}}')
+    const { error } = deploymentPatchSchema.safeParse(fromDialect(body))
+    expect(error?.issues[0]).toMatchObject({ code: 'unrecognized_keys', keys: ['__proto__'] })
+  })
+
   it('undoes toDialect', () => {
     const text = fc.option(fc.string())
     const body = fc.record(
@@ -98,5 +128,18 @@ describe('locToDialect', () => {
     const loc = ['body', 'source_revision_config', 'graph_config_path', 0]
     expect(locToDialect(loc, 'vendor')).toEqual(['body', 'source_revision_config', 'langgraph_config_path', 0])
     expect(locToDialect(loc, 'spec')).toEqual(loc)
+    expect(locToDialect(['body', 'constructor'], 'vendor')).toEqual(['body', 'constructor'])
+  })
+})
+
+describe('textToDialect', () => {
+  it.each([
+    ['graph_config_path should be a path', 'langgraph_config_path should be a path'],
+    ["source should be 'git_host' or 'external_docker'", "source should be 'github' or 'external_docker'"],
+    ['TIMEDOUT or INTERVAL_SCHEDULED', 'TimedOut or IntervalScheduled'],
+    ['my_git_host, git_hosts and NOT_COMPLETED', 'my_git_host, git_hosts and NOT_COMPLETED'],
+  ])('says %j as %j', (text, words) => {
+    expect(textToDialect(text, 'vendor')).toBe(words)
+    expect(textToDialect(text, 'spec')).toBe(text)
   })
 })

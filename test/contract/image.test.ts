@@ -24,6 +24,9 @@ describe('an image reference', () => {
     ['localhost/agent', 'localhost', 'localhost/agent'],
     ['registry.example.com/agent', 'registry.example.com', 'registry.example.com/agent'],
     ['host:5000/agent', 'host:5000', 'host:5000/agent'],
+    ['localhost', 'docker.io', 'docker.io/library/localhost'],
+    ['my.agent', 'docker.io', 'docker.io/library/my.agent'],
+    ['team/docker.io/agent', 'docker.io', 'docker.io/team/docker.io/agent'],
   ])('%s lies in %s as %s', (repository, registry, full) => {
     expect([registryOf(repository), fullRepository(repository)]).toEqual([registry, full])
   })
@@ -48,6 +51,8 @@ describe('a recorded image', () => {
     [`agent:1@${A}`, `other:1@${A}`],
     ['agent:1', `agent:1@${A}`],
     ['agent:1', 'agent:2'],
+    // Without a digest only the same words are known to mean the same image.
+    ['agent', 'agent:latest'],
   ])('%s is not what %s asked for', (recorded, wanted) => {
     expect(isImageOf(recorded, wanted)).toBe(false)
   })

@@ -7,7 +7,7 @@ import {
 } from '../../src/contract/deployment.ts'
 import { deploymentNotFound, httpValidationErrorSchema, revisionNotFound } from '../../src/contract/errors.ts'
 import { REGION_NAMES, REGIONS } from '../../src/contract/regions.ts'
-import { resourceSpecSchema } from '../../src/contract/resource-spec.ts'
+import { RESOURCE_SPEC_MAX, resourceSpecSchema } from '../../src/contract/resource-spec.ts'
 import { revisionSchema } from '../../src/contract/revision.ts'
 import {
   FAILED_REVISION_STATUSES,
@@ -50,6 +50,15 @@ describe('a request that creates a deployment', () => {
     expect(deploymentCreateSchema.safeParse({ ...create, ...changes }).success).toBe(false)
   })
 
+  it('may say that there are no secrets of a cluster, which is all that can be said of them', () => {
+    for (const secret_references of [[], null, undefined]) {
+      expect(deploymentCreateSchema.safeParse({ ...create, secret_references }).success).toBe(true)
+    }
+    expect(deploymentCreateSchema.safeParse({ ...create, secret_references: ['a'] }).error?.issues[0]?.message).toBe(
+      'secret_references name secrets of a cluster, and there is none here: use secrets',
+    )
+  })
+
   it('names the place of a fault', () => {
     const result = deploymentCreateSchema.safeParse({ ...create, source_revision_config: { repo_ref: '' } })
     expect(result.error?.issues[0]?.path).toEqual(['source_revision_config', 'repo_ref'])
@@ -82,6 +91,18 @@ describe('a resource spec', () => {
       expect(resourceSpecSchema.safeParse(spec).success).toBe(false)
     },
   )
+})
+
+describe('the size of a resource spec', () => {
+  const ofLength = (length: number) => ({ note: 'x'.repeat(length - '{"note":""}'.length) })
+
+  it('has a bound', () => {
+    expect(RESOURCE_SPEC_MAX).toBe(32_768)
+    expect(resourceSpecSchema.safeParse(ofLength(32_768)).success).toBe(true)
+    expect(resourceSpecSchema.safeParse(ofLength(32_769)).error?.issues[0]?.message).toBe(
+      'resource_spec should have 32768 characters at most',
+    )
+  })
 })
 
 describe('what the service answers', () => {

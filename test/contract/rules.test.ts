@@ -24,6 +24,7 @@ describe('the name of a deployment', () => {
     ['...', ''],
     [`${'a'.repeat(62)}-bcd`, 'a'.repeat(62)],
     [`-${'a'.repeat(70)}`, 'a'.repeat(63)],
+    [`--_${'a'.repeat(62)}--b`, 'a'.repeat(62)],
   ])('is made of %j: %j', (name, expected) => {
     expect(normaliseDeploymentName(name)).toBe(expected)
   })
@@ -44,9 +45,12 @@ describe('the name of a deployment', () => {
 })
 
 describe('repo_ref', () => {
-  it.each(['main', 'feature/x', 'release-1.2', 'refs/tags/v1.2.3', 'ünïcode', 'a@b', 'refs', 'tags/v1'])('may be %s', (ref) => {
-    expect(repoRefSchema.safeParse(ref).success).toBe(true)
-  })
+  it.each(['x'.repeat(255), 'main', 'feature/x', 'release-1.2', 'refs/tags/v1.2.3', 'ünïcode', 'a@b', 'refs', 'tags/v1'])(
+    'may be %s',
+    (ref) => {
+      expect(repoRefSchema.safeParse(ref).success).toBe(true)
+    },
+  )
 
   it.each([
     '',
@@ -82,6 +86,12 @@ describe('repo_ref', () => {
     expect(repoRefSchema.safeParse(ref).success).toBe(false)
   })
 
+  it('is told what it should be', () => {
+    expect(repoRefSchema.safeParse('refs/heads/main').error?.issues[0]?.message).toBe(
+      "repo_ref should be a bare branch name, or a full tag ref that starts with 'refs/tags/'",
+    )
+  })
+
   it('is a tag by its full path only', () => {
     expect([isTagRef('refs/tags/v1'), isTagRef('v1'), isTagRef('refs/tagsx')]).toEqual([true, false, false])
   })
@@ -97,15 +107,20 @@ describe('repo_ref', () => {
 })
 
 describe('graph_config_path', () => {
-  it.each(['langgraph.json', './langgraph.json', 'apps/my agent/langgraph.json', 'a..b.json', '.hidden/x.json'])(
-    'may be %s',
-    (path) => {
-      expect(graphConfigPathSchema.safeParse(path).success).toBe(true)
-    },
-  )
+  it.each([
+    `${'x'.repeat(1019)}.json`,
+    'langgraph.json',
+    './langgraph.json',
+    'apps/my agent/langgraph.json',
+    'a..b.json',
+    '.hidden/x.json',
+  ])('may be %s', (path) => {
+    expect(graphConfigPathSchema.safeParse(path).success).toBe(true)
+  })
 
   it.each([
     '',
+    '/x.json',
     '/etc/x.json',
     '../x.json',
     'a/../x.json',
@@ -144,6 +159,15 @@ describe('paging', () => {
 
   it.each(['0', '101', '-1', '', ' ', '1.5', 'ten', '1e1', '0x10', '99999999999999999999'])('limit %j is refused', (text) => {
     expect(limitSchema.safeParse(text).success).toBe(false)
+  })
+
+  it('that is no integer is a fault of its own', () => {
+    for (const schema of [limitSchema, offsetSchema]) {
+      const message = 'Input should be a valid integer, unable to parse string as an integer'
+      expect(schema.safeParse('ten').error?.issues).toMatchObject([{ code: 'custom', message, params: { type: 'int_parsing' } }])
+    }
+    expect(limitSchema.safeParse('101').error?.issues).toMatchObject([{ code: 'too_big', maximum: 100 }])
+    expect(offsetSchema.safeParse('-99999999999999999999').error?.issues).toMatchObject([{ code: 'too_small', minimum: 0 }])
   })
 
   it.each([

@@ -66,6 +66,8 @@ describe('the list of assistants', () => {
     expect(assistantsAnswerSchema.parse([{ assistant_id: 'a', graph_id: 'g', name: 7, extra: true }])).toEqual([
       { assistant_id: 'a', graph_id: 'g', name: null, extra: true },
     ])
+    expect(assistantsAnswerSchema.parse([{ assistant_id: 'a', graph_id: 'g', name: 'Agent' }])[0]?.name).toBe('Agent')
+    expect(assistantsAnswerSchema.parse([{ assistant_id: 'a', graph_id: 'g' }])[0]?.name).toBeNull()
     expect(assistantsAnswerSchema.safeParse([{ assistant_id: 'a' }]).success).toBe(false)
   })
 })

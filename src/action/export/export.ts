@@ -1,4 +1,4 @@
-import type { BulkExports, ExportBody } from '../../client/bulk-export.ts'
+import type { ExportBody } from '../../client/bulk-export.ts'
 import type { DestinationAnswer, ExportAnswer } from '../../client/bulk-export-answers.ts'
 import { startDeadline } from '../../client/deadline.ts'
 import { RequestFailure } from '../../client/failure.ts'
@@ -6,7 +6,7 @@ import { isFinalExportStatus } from '../../contract/export-status.ts'
 import type { Status } from '../registry.ts'
 import { ActionFailure } from '../report/error-codes.ts'
 import { requestFailure } from '../report/request-failure.ts'
-import { cancelExport } from './cancel.ts'
+import { cancelOrLeave } from './cancel.ts'
 import { createExport, inTime } from './create.ts'
 import type { ExportDeps, ExportPolicy, Tell } from './deps.ts'
 import { pathOfExport, provideDestination } from './destination.ts'
@@ -16,12 +16,8 @@ import { liveSchedule, scheduleConflict } from './schedule.ts'
 import { seeThrough } from './see-through.ts'
 import { type ExportWish, rangeProblem } from './wish.ts'
 
-/** What is left of the time that the runner gives a cancelled step goes to telling what happened. */
-const ON_CANCEL_MS = 2000
-
-
 /**
- * Exports the traces of a tracing project (design, section 4): finds or creates the destination, creates the export or the schedule, and
+ * Exports the traces of a tracing project: finds or creates the destination, creates the export or the schedule, and
  * follows an export to its end. Returns `exported`, `unchanged` (the schedule is there) or `planned`; throws an `ActionFailure`.
  */
 export async function exportTraces({ wish, policy, deps }: { wish: ExportWish; policy: ExportPolicy; deps: ExportDeps }): Promise<Status> {
@@ -67,7 +63,7 @@ export async function exportTraces({ wish, policy, deps }: { wish: ExportWish; p
   } catch (error) {
     const failure = failureOf(error, signal)
     if (failure.code === 'E_CANCELLED' && made !== undefined && !isFinalExportStatus(journal.output('export-status') ?? ''))
-      await onCancel({ exportId: made.id, policy, once, deps })
+      await cancelOrLeave({ exportId: made.id, occasion: 'cancel', policy, once, deps })
     throw failure
   } finally {
     deadline.stop()
@@ -155,30 +151,6 @@ function recordExport({
   journal.set('export-status', answer.status)
   const path = destination === null ? undefined : pathOfExport(destination, answer.interval_hours === null ? answer.id : undefined)
   tell({ id: answer.id, status: answer.status, path })
-}
-
-/** Cancels the export that this step has created, if that is wanted. */
-async function onCancel({
-  exportId,
-  policy,
-  once,
-  deps: { effects, journal, log },
-}: {
-  exportId: string
-  policy: ExportPolicy
-  once: BulkExports
-  deps: ExportDeps
-}): Promise<void> {
-  let sentence = `on-cancel is leave: the export ${exportId} goes on by itself.`
-  if (policy.onCancel === 'interrupt') {
-    journal.save('cancelExport', 'cancel')
-    const cancelled = await cancelExport({ exportId, timeoutMs: ON_CANCEL_MS, once, effects })
-    if (cancelled.settled) journal.save('cancelExport', '')
-    journal.set('export-status', cancelled.status)
-    sentence = cancelled.sentence
-  }
-  log.info(sentence)
-  journal.note(sentence)
 }
 
 function failureOf(error: unknown, signal: AbortSignal): ActionFailure {

@@ -3,7 +3,7 @@ import { BUCKET_NAME_MAX, BUCKET_NAME_MIN, destinationConfigSchema, destinationC
 import { EXPORTABLE_FIELDS, type ExportableField } from '../../contract/exportable-fields.ts'
 import { FilterError } from '../../contract/filter/filter-error.ts'
 import { parseFilter } from '../../contract/filter/parse.ts'
-import { parseAddress } from '../parse/address.ts'
+import { isHttp, notAnAddress, notHttp, parseAddress } from '../parse/address.ts'
 import { type Parsed, parseWith } from '../parse/parsed.ts'
 import { clip } from '../report/plain.ts'
 
@@ -44,8 +44,8 @@ export function parseBucketRegion(text: string): Parsed<string> {
 
 export function parseEndpoint(text: string): Parsed<string> {
   const url = URL.parse(text)
-  if (url === null) return { problem: 'is not an address', ...(text.includes('://') ? {} : { fix: `write https://${text}` }) }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return { problem: 'is neither https nor http' }
+  if (url === null) return notAnAddress(text)
+  if (!isHttp(url)) return notHttp(text)
   if (url.username !== '' || url.password !== '')
     return { problem: 'carries credentials', fix: 'put them into export-access-key-id and export-secret-access-key' }
   if (url.search !== '' || url.hash !== '') return { problem: 'has a query or a fragment', fix: 'end it after the path' }

@@ -3,15 +3,13 @@ import type { ExportAnswer } from '../../client/bulk-export-answers.ts'
 import { startDeadline } from '../../client/deadline.ts'
 import { formatDuration } from '../parse/duration.ts'
 import { ActionFailure } from '../report/error-codes.ts'
-import { cancelExport } from './cancel.ts'
+import { cancelOrLeave } from './cancel.ts'
 import type { ExportDeps, ExportPolicy, Tell } from './deps.ts'
 import { followExport, type Seen } from './follow.ts'
 import { judgeExport } from './judge.ts'
 import { failuresOf } from './remedy.ts'
 import { daysOf, formatWritten, totalsOf } from './report.ts'
 import type { ExportWish } from './wish.ts'
-
-const ON_TIMEOUT_MS = 10_000
 
 /** Follows an export to its end, records what it writes, and throws an `ActionFailure` unless it ends well. */
 export async function seeThrough({
@@ -46,8 +44,10 @@ export async function seeThrough({
     const options = { exportId: made.id, once, timeoutMs, signal: deadline.signal, effects, info: log.info }
     const followed = await followExport({ ...options, onSeen: record, onRateLimit: journal.addRateLimitWait })
     if (followed.end === 'timeout') {
-      const status = followed.seen?.answer.status
-      throw await overTime({ wish, exportId: made.id, status, policy, once, deps })
+      const status = followed.seen?.answer.status ?? 'without a status'
+      const tried = await cancelOrLeave({ exportId: made.id, occasion: 'timeout', policy, once, deps })
+      const happened = `The export ${made.id} was still ${status} after ${formatDuration(timeoutMs)}.`
+      throw new ActionFailure({ code: 'E_EXPORT_TIMEOUT', happened, tried })
     }
     journal.save('exportEnded', 'true')
     const { failures } = failuresOf(followed.seen.runs, redact)
@@ -60,33 +60,4 @@ export async function seeThrough({
   } finally {
     deadline.stop()
   }
-}
-
-async function overTime({
-  wish,
-  exportId,
-  status,
-  policy,
-  once,
-  deps: { effects, journal, log },
-}: {
-  wish: ExportWish
-  exportId: string
-  status: string | undefined
-  policy: ExportPolicy
-  once: BulkExports
-  deps: ExportDeps
-}): Promise<ActionFailure> {
-  let tried = 'on-timeout is leave: the export goes on by itself.'
-  if (policy.onTimeout === 'interrupt') {
-    journal.save('cancelExport', 'timeout')
-    const cancelled = await cancelExport({ exportId, timeoutMs: ON_TIMEOUT_MS, once, effects })
-    if (cancelled.settled) journal.save('cancelExport', '')
-    journal.set('export-status', cancelled.status)
-    tried = cancelled.sentence
-  }
-  log.info(tried)
-  journal.note(tried)
-  const happened = `The export ${exportId} was still ${status ?? 'without a status'} after ${formatDuration(wish.timeoutMs)}.`
-  return new ActionFailure({ code: 'E_EXPORT_TIMEOUT', happened, tried })
 }

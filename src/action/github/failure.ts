@@ -61,7 +61,14 @@ export function missingPermission({
   if (request.status === 404) return needed
   if (request.status !== 403 || !NOT_ALLOWED.test(request.detail ?? '')) return null
   const alternatives = (accepted ?? '').split(';').flatMap((list) => permissionsIn(list)[0] ?? [])
-  return alternatives.length === 0 || alternatives.includes(needed) ? needed : (alternatives[0] ?? needed)
+  const named = alternatives.find((alternative) => nameOf(alternative) === nameOf(needed))
+  // What this operation lacks may be less than what the step needs of the same name.
+  if (named !== undefined) return named.endsWith('write') ? named : needed
+  return alternatives[0] ?? needed
+}
+
+function nameOf(permission: Permission): string {
+  return permission.replace(/:.*/, '')
 }
 
 function permissionsIn(list: string): Permission[] {

@@ -8,10 +8,9 @@ export const ADDRESS_RULE =
  * networks: elsewhere the key would travel in the clear.
  */
 export function parseAddress(text: string, input = 'control-plane-url'): Parsed<{ url: string; warning?: string }> {
-  if (!URL.canParse(text))
-    return { problem: 'is not an address', ...(text.includes('://') ? {} : { fix: `write https://${text}` }) }
-  const url = new URL(text)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return { problem: 'is neither https nor http' }
+  const url = URL.parse(text)
+  if (url === null) return notAnAddress(text)
+  if (!isHttp(url)) return notHttp(text)
   if (url.username !== '' || url.password !== '')
     return { problem: 'carries credentials', fix: 'take them out: the key goes into api-key' }
   if (url.search !== '' || url.hash !== '') return { problem: 'has a query or a fragment', fix: 'end it after the path' }
@@ -21,6 +20,22 @@ export function parseAddress(text: string, input = 'control-plane-url'): Parsed<
   const address = `${url.origin}${path}`
   if (url.protocol === 'https:' || isLoopback(url.hostname)) return { value: { url: address } }
   return { value: { url: address, warning: `${input} is plain http: the API key travels unencrypted to ${url.host}` } }
+}
+
+export function isHttp({ protocol }: URL): boolean {
+  return protocol === 'https:' || protocol === 'http:'
+}
+
+/** The problem of an address of another scheme, or of one without a scheme whose host looks like one: `localhost:8787`. */
+export function notHttp(text: string): { problem: string; fix?: string } {
+  return text.includes('://') ? { problem: 'is neither https nor http' } : notAnAddress(text)
+}
+
+export function notAnAddress(text: string): { problem: string; fix?: string } {
+  const url = text.includes('://') ? null : URL.parse(`https://${text}`)
+  // What carries credentials is not shown once more.
+  if (url === null || text.includes('@')) return { problem: 'is not an address' }
+  return { problem: 'is not an address', fix: `write ${isLoopback(url.hostname) ? 'http' : 'https'}://${text}` }
 }
 
 /** An address as it may be shown: no credentials, no query. */

@@ -24,7 +24,7 @@ import {
   PREFIX_RULE,
 } from '../export/parse.ts'
 import { INPUTS, type InputName } from '../registry.ts'
-import { ADDRESS_RULE, parseAddress } from './address.ts'
+import { ADDRESS_RULE, parseAddress, showAddress } from './address.ts'
 import { AGE_RULE, DURATION_RULE, parseAge, parseDuration } from './duration.ts'
 import { type Parsed, parseBoolean, parseEnum, parseWith } from './parsed.ts'
 import { parseRepoUrl, REPO_URL_RULE } from './repo-url.ts'
@@ -156,7 +156,11 @@ function parseConfigPath(text: string): Parsed<string> {
 }
 
 function parseImageUri(text: string): Parsed<string> {
-  if (/^https?:\/\//i.test(text)) return { problem: 'begins with a scheme', fix: `write ${text.replace(/^https?:\/\//i, '')}` }
+  if (/^https?:\/\//i.test(text)) {
+    const bare = text.replace(/^https?:\/\//i, '')
+    // What carries credentials is not shown once more.
+    return { problem: 'begins with a scheme', ...(showAddress(text) === text && { fix: `write ${bare}` }) }
+  }
   return parseWith(imageUriSchema, text)
 }
 

@@ -53,7 +53,7 @@ export function parseSecretLines(text: string): SecretLines {
 }
 
 function splitLine(line: string): { name: string; value: string; end?: string } | undefined {
-  const match = /^\s*([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=|<<)(.*)$/.exec(line)
+  const match = /^\s*([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=|<<)(.*)$/s.exec(line)
   if (match === null) return undefined
   const [, name = '', sign, rest = ''] = match
   if (sign === '=') return { name, value: rest }

@@ -19,7 +19,8 @@ function partsOf(address: string): Parts | undefined {
   if (scpLike !== null) return parts({ protocol: 'ssh:', host: scpLike[1] ?? '', port: '', path: scpLike[2] ?? '' })
   if (!URL.canParse(text)) return undefined
   const { protocol, hostname, port, pathname } = new URL(text)
-  return parts({ protocol, host: hostname, port, path: pathname })
+  // Of ssh, unlike https, the address keeps a port that is the default one.
+  return parts({ protocol, host: hostname, port: protocol === 'ssh:' && port === '22' ? '' : port, path: pathname })
 }
 
 function parts({ protocol, host, port, path }: Parts): Parts {

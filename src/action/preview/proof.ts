@@ -49,5 +49,5 @@ function namesRevision(
   description: string,
   { active_revision_id: active, latest_revision_id: latest }: DeploymentAnswer,
 ): boolean {
-  return [active, latest].some((id) => id !== null && description.includes(id))
+  return [active, latest].some((id) => typeof id === 'string' && description.includes(id))
 }

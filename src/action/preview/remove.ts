@@ -10,7 +10,7 @@ const SLOWEST_POLL_MS = 5000
 
 type RemovalDeps = Pick<Deps, 'controlPlane' | 'effects'>
 
-/** True while the service deletes it in the background (service facts 1.3, 1.7). */
+/** True while the service deletes it in the background (hosted service). */
 export function isGoing({ status }: DeploymentAnswer): boolean {
   return status !== null && /^AWAITING_(FINAL_)?DELETE$/.test(status)
 }

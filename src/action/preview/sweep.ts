@@ -30,7 +30,8 @@ export async function sweep(inputs: SweepInputs, deps: Deps): Promise<Status> {
     journal.setSweep(swept.map(({ name, pullRequest, verdict, why }) => ({ name, pullRequest, verdict, why })))
   try {
     const candidates = await findCandidates(inputs, deadline, deps)
-    log.info(`Found ${candidates.length} deployments named like the previews of '${baseName}'.`)
+    const { length } = candidates
+    log.info(`Found ${length} ${length === 1 ? 'deployment' : 'deployments'} named like the previews of '${baseName}'.`)
     const owner = findOwner({ inputs, github, signal: deadline.signal })
     swept = await judgeAll({ candidates, owner, ttlMs, github, deadline, deps })
     tell()

@@ -37,11 +37,7 @@ export async function removeAll(
   const { effects, log, signal } = deps
   const deadline = startDeadline({ timeoutMs, parent: signal, effects })
   try {
-    const found = await findByName(target.name, deadline.signal, deps)
-    for (const deployment of found) {
-      record(deployment, deps)
-      refuseForeign(deployment, preview)
-    }
+    const found = await findOwn({ target, preview }, deadline.signal, deps)
     for (const deployment of found) {
       await requestRemoval(deployment, deadline.signal, deps)
       log.info(`Removing the deployment '${deployment.name}' (${deployment.id}) with its tracing project.`)
@@ -57,11 +53,7 @@ async function plan({ target, preview, timeoutMs }: TeardownInputs, deps: Deps):
   const { effects, journal, log, signal } = deps
   const deadline = startDeadline({ timeoutMs, parent: signal, effects })
   try {
-    const found = await findByName(target.name, deadline.signal, deps)
-    for (const deployment of found) {
-      record(deployment, deps)
-      refuseForeign(deployment, preview)
-    }
+    const found = await findOwn({ target, preview }, deadline.signal, deps)
     if (found.length > 0)
       journal.setPlan(found.map(({ name, id }) => ({ field: 'deployment', live: `${name} (${id})`, wanted: '(none)' })))
     if (found.length === 0) log.info(`There is no deployment named '${target.name}' to remove.`)
@@ -75,6 +67,20 @@ async function plan({ target, preview, timeoutMs }: TeardownInputs, deps: Deps):
   } finally {
     deadline.stop()
   }
+}
+
+/** The deployments of the preview's name. Throws an `ActionFailure` when one of them is not ours: then none is to be touched. */
+async function findOwn(
+  { target, preview }: Pick<TeardownInputs, 'target' | 'preview'>,
+  signal: AbortSignal,
+  deps: Deps,
+): Promise<DeploymentAnswer[]> {
+  const found = await findByName(target.name, signal, deps)
+  for (const deployment of found) {
+    record(deployment, deps)
+    refuseForeign(deployment, preview)
+  }
+  return found
 }
 
 function record(deployment: DeploymentAnswer, { journal }: Pick<Deps, 'journal'>): void {

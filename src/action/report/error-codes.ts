@@ -11,10 +11,10 @@ export const ERROR_CODES = {
     title: 'Not allowed',
     meaning:
       'The control plane refused the API key, or the key may not do this; or GitHub refused `github-token`, where the step cannot go ' +
-      'on without it.',
+      'on without it: the message then names the permission that the job needs.',
     remedy:
-      'Check that `api-key` is one of this region or control plane; a key of a whole organisation needs `workspace-id`. Where GitHub ' +
-      'refused, give the job the permission that the message names.',
+      'Check that `api-key` is one of the region or control plane whose address the message names; a key of a whole organisation ' +
+      'needs `workspace-id`.',
   },
   E_NOT_FOUND: {
     title: 'Not found',
@@ -56,7 +56,7 @@ export const ERROR_CODES = {
   E_CREATE_FAILED: {
     title: 'Creating the deployment failed',
     meaning: 'The revision ended in `CREATE_FAILED`: the service could not set up what the deployment runs on.',
-    remedy: 'Read the log in the job summary; the quota of the plan is a usual cause.',
+    remedy: 'Read the end of the log in the job summary, where there is one; the quota of the plan is a usual cause.',
   },
   E_BUILD_FAILED: {
     title: 'Build failed',
@@ -89,7 +89,8 @@ export const ERROR_CODES = {
       'The revision had not ended within `timeout`, or a preview was not gone by then. A revision may still succeed, unless ' +
       '`on-timeout: interrupt` stopped it.',
     remedy:
-      'Look at the status of the revision, and raise `timeout` if it was merely slow. A first deploy takes about 15 minutes.',
+      'Look at the status of the revision, and raise `timeout` if it was merely slow. On the hosted service a first deploy takes ' +
+      'about 15 minutes.',
   },
   E_DESTINATION: {
     title: 'Export destination refused',

@@ -22,6 +22,16 @@ export function inline(text: string): string {
     .replace(MEANINGFUL, (character) => `&#${character.codePointAt(0)};`)
 }
 
+/** Like `inline`, but what stands between backticks is code: for sentences of ours, which may quote anything. */
+export function prose(text: string): string {
+  return inline(text).replace(/&#96;(.+?)&#96;/g, '<code>$1</code>')
+}
+
+/** A commit as tables show it; any other text as it is. */
+export function shortCommit(text: string): string {
+  return /^[0-9a-f]{40,64}$/i.test(text) ? text.slice(0, 12) : text
+}
+
 /** Untrusted text as code. An HTML element, because a code span ends at the text's own backticks. */
 export function code(text: string): string {
   return `<code>${inline(text)}</code>`

@@ -1,7 +1,8 @@
 import { DuplicateNameError, RequestFailure } from '../../client/failure.ts'
 import { RATE_LIMITED } from '../../client/retry.ts'
 import { GithubFailure, remedyOf } from '../github/failure.ts'
-import { ActionFailure, type ErrorCode, toFailure } from './error-codes.ts'
+import { ActionFailure, ERROR_CODES, type ErrorCode, toFailure } from './error-codes.ts'
+import { inputsNamedIn } from './input-names.ts'
 
 const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   400: 'E_VALIDATION',
@@ -32,7 +33,7 @@ function codeOf({ kind, status }: Pick<RequestFailure, 'kind' | 'status'>): Erro
 }
 
 /** What is known to help, by the words of the answer. */
-const HINTS: readonly { code: ErrorCode; words: RegExp; next: string }[] = [
+const HINTS: readonly { code: ErrorCode; words: RegExp; next: string | ((address: string) => string) }[] = [
   {
     code: 'E_AUTH',
     words: /requires workspace specification|org_scoped_key_requires_workspace/i,
@@ -47,6 +48,12 @@ const HINTS: readonly { code: ErrorCode; words: RegExp; next: string }[] = [
     code: 'E_CONFLICT',
     words: /tracing project|create a tracing project|exists a project/i,
     next: 'Each deployment has a tracing project of its name. Delete or rename the old one, or choose another deployment-name.',
+  },
+  {
+    code: 'E_UNAVAILABLE',
+    words: /wrong version number/i,
+    next: (address) =>
+      `It speaks plain http there: write ${address.replace(/^https:/, 'http:') || 'http://…'} in control-plane-url.`,
   },
   {
     code: 'E_UNAVAILABLE',
@@ -82,12 +89,13 @@ export function requestFailure(error: unknown, doing: string): ActionFailure {
   if (!(error instanceof RequestFailure)) return toFailure(error)
   const code = codeOf(error)
   const words = [error.code, error.detail, error.excerpt].filter((part) => part !== null).join(' ')
-  const hint = HINTS.find((candidate) => candidate.code === code && candidate.words.test(words))
+  const { next } = HINTS.find((candidate) => candidate.code === code && candidate.words.test(words)) ?? {}
+  const told = typeof next === 'function' ? next(error.address ?? '') : (next ?? remedyInInputs(code, words))
   return new ActionFailure({
     code,
-    happened: [`${doing} failed: ${sentence(error.message)}`, ...evidence(error)].join('\n'),
+    happened: [`${doing} failed: ${sentence(error.message)}`, ...asked(error, code), ...evidence(error)].join('\n'),
     tried: tried(error),
-    ...(hint === undefined ? {} : { next: forAddress(hint.next, error.path) }),
+    ...(told === undefined ? {} : { next: forAddress(told, error.path) }),
     cause: error,
   })
 }
@@ -114,6 +122,17 @@ function forAddress(next: string, path: string): string {
   return path.startsWith('/api/v1/') ? next.replaceAll('control-plane-url', 'api-url').replace('control plane', 'service') : next
 }
 
+/** The remedy of a refused value, with the inputs that its field is fed by. */
+function remedyInInputs(code: ErrorCode, words: string): string | undefined {
+  const names = code === 'E_VALIDATION' ? inputsNamedIn(words) : undefined
+  return names === undefined ? undefined : `${ERROR_CODES[code].remedy} ${names}`
+}
+
+/** Where the request went, for the codes whose usual cause is an address that nobody meant. */
+function asked({ address }: RequestFailure, code: ErrorCode): string[] {
+  return address === null || (code !== 'E_AUTH' && code !== 'E_PROTOCOL') ? [] : [`The address that was asked: ${address}`]
+}
+
 function evidence({ kind, detail, excerpt, requestId }: RequestFailure): string[] {
   const answer =
     excerpt !== null && detail === null && (kind === 'protocol' || kind === 'http')
@@ -128,6 +147,7 @@ function tried({ method, path, attempts, ambiguous }: RequestFailure): string {
   return `${method} ${path} was sent ${attempts === 0 ? 'not at all' : times}.${doubt}`
 }
 
-function sentence(text: string): string {
+/** Words of somebody else, ended as a sentence. */
+export function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }

@@ -9,7 +9,7 @@ import { rollbackSection } from '../rollback/section.ts'
 import { type OutputName, STATUSES, type Status } from '../registry.ts'
 import { type ActionFailure, ERROR_CODES, errorAnchor } from './error-codes.ts'
 import { gantt } from './gantt.ts'
-import { block, clipBytes, code, inline, link, table } from './markdown.ts'
+import { block, clipBytes, code, inline, link, prose, shortCommit, table } from './markdown.ts'
 import { smokeSection } from './smoke-section.ts'
 
 /** The runner drops a summary of more than 1024 KiB as a whole; this leaves room for what other steps of it say. */
@@ -96,12 +96,15 @@ export function failureBlock({ failure, github }: SummaryData): string {
     `> **${help === undefined ? name : link(name, help)}** ${lines.join('<br>')}`,
     ...(failure.aftermath === undefined ? [] : [`> **Afterwards:** ${inline(failure.aftermath.replaceAll('\n', ' '))}`]),
     ...(failure.tried === undefined ? [] : [`> **What was tried:** ${inline(failure.tried)}`]),
-    `> **What to do:** ${inline(failure.next)}`,
+    `> **What to do:** ${prose(failure.next)}`,
   ].join('\n>\n')
 }
 
 export function facts(data: SummaryData): string {
-  const { outputs, source } = data
+  const { outputs } = data
+  const source = servingSource(data)
+  // Nothing answers any more at the address of a deployment that is gone.
+  const address = data.status === 'removed' ? undefined : outputs['deployment-url']
   const id = (name: OutputName): string | undefined => (outputs[name] === undefined ? undefined : code(outputs[name]))
   const deployment = [outputs['deployment-name'], outputs['deployment-id']]
     .filter((part) => part !== undefined)
@@ -109,28 +112,48 @@ export function facts(data: SummaryData): string {
     .join(' ')
   const rows: [string, string | undefined][] = [
     ['Deployment', deployment === '' ? undefined : deployment + (outputs.created === 'true' ? ' (created)' : '')],
-    [
-      'Address',
-      outputs['deployment-url'] === undefined ? undefined : link(inline(outputs['deployment-url']), outputs['deployment-url']),
-    ],
-    ...sourceRows(data),
+    ['Address', address === undefined ? undefined : link(inline(address), address)],
+    ...sourceRows(source),
     ['Image', source?.kind === 'external_docker' ? code(source.imageUri) : id('image-uri')],
     ['Revision', id('revision-id')],
     ['Status', id('revision-status')],
     ['Previous revision', id('previous-revision-id')],
     ['Took', formatDuration(data.endedAt - data.startedAt)],
   ]
-  return table(rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])))
+  const known = rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  // How long it took to find out that nothing can be done is not worth a table.
+  return known.length === 1 && data.failure !== undefined ? '' : table(known)
 }
 
-function sourceRows({ source, outputs }: SummaryData): [string, string | undefined][] {
+type ServingSource =
+  | {
+      kind: 'git_host'
+      repoUrl: string
+      repoRef?: string | undefined
+      configPath?: string | undefined
+      commit?: string | undefined
+    }
+  | { kind: 'external_docker'; imageUri: string }
+
+/** What the outputs are about: what the workflow wants, and after a rollback what it brought back. */
+function servingSource({ status, source, outputs, rollback }: SummaryData): ServingSource | undefined {
+  if (source?.kind !== 'git_host') {
+    const imageUri = status === 'rolled-back' ? outputs['image-uri'] : undefined
+    return source === undefined || imageUri === undefined ? source : { ...source, imageUri }
+  }
+  if (status !== 'rolled-back' || rollback === undefined) return { ...source, commit: outputs['commit-sha'] ?? source.commit }
+  const { ref, configPath, commit } = rollback
+  return { kind: source.kind, repoUrl: source.repoUrl, repoRef: ref, configPath, commit }
+}
+
+function sourceRows(source: ServingSource | undefined): [string, string | undefined][] {
   if (source?.kind !== 'git_host') return []
-  const commit = outputs['commit-sha'] ?? source.commit
+  const { repoUrl, repoRef, configPath, commit } = source
   return [
-    ['Repository', link(code(source.repoUrl), source.repoUrl)],
-    ['Ref', code(source.repoRef)],
-    ['Commit', commit === undefined ? undefined : link(code(commit.slice(0, 12)), commitAddress(source.repoUrl, commit))],
-    ['Configuration', code(source.configPath)],
+    ['Repository', link(code(repoUrl), repoUrl)],
+    ['Ref', repoRef && code(repoRef)],
+    ['Commit', commit === undefined ? undefined : link(code(shortCommit(commit)), commitAddress(repoUrl, commit))],
+    ['Configuration', configPath && code(configPath)],
   ]
 }
 
@@ -150,7 +173,9 @@ export function timeline({ transitions, endedAt }: SummaryData): string {
 function planTable({ plan }: SummaryData): string {
   if (plan === undefined) return ''
   if (plan.length === 0) return '#### Plan\n\nNo field differs: a deploy would make a new revision from the same source.'
-  const rows = plan.map(({ field, live, wanted }) => `| ${code(field)} | ${inline(live)} | ${inline(wanted)} |`)
+  const rows = plan.map(
+    ({ field, live, wanted }) => `| ${code(field)} | ${inline(shortCommit(live))} | ${inline(shortCommit(wanted))} |`,
+  )
   return ['#### Plan', '', '| Field | Live | Wanted |', '|---|---|---|', ...rows].join('\n')
 }
 

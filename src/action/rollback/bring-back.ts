@@ -46,7 +46,7 @@ export async function bringBack({
   }
 }
 
-/** No such route, or not for this revision: some control planes redeploy only the latest one (service facts 1.8). */
+/** No such route, or not for this revision: some control planes redeploy only the latest one (hosted service). */
 function isRefused(error: unknown): error is RequestFailure {
   if (!(error instanceof RequestFailure)) return false
   return error.kind === 'unsupported' || (error.kind === 'http' && [400, 404, 409, 422].includes(error.status ?? 0))

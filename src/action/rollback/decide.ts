@@ -31,13 +31,14 @@ export function reasonToLeave({ code, cause }: Pick<ActionFailure, 'code' | 'cau
 export type Scene = {
   good: LastGood
   failed: { revisionId: string; status: string; source: SourceRevisionConfigAnswer }
-  activeRevisionId: string | null
+  /** Null: nothing serves. Undefined: the control plane does not tell. */
+  activeRevisionId: string | null | undefined
   latestRevisionId: string | null
 }
 
 /** Why another step's or person's work forbids a rollback; undefined when nothing does. */
 export function interference({ good, failed, activeRevisionId: active, latestRevisionId: latest }: Scene): string | undefined {
-  if (active !== null && active !== good.revisionId && active !== failed.revisionId)
+  if (typeof active === 'string' && active !== good.revisionId && active !== failed.revisionId)
     return `another revision, ${active}, serves by now`
   if (latest !== null && latest !== failed.revisionId) return `a newer revision, ${latest}, is on its way`
   return undefined
@@ -48,7 +49,7 @@ export function interference({ good, failed, activeRevisionId: active, latestRev
  * is `DEPLOYED` may take its place at any moment, although the control plane still names the good one.
  */
 export function goodServes({ good, failed, activeRevisionId }: Scene): boolean {
-  return failed.status !== 'DEPLOYED' && (activeRevisionId === null || activeRevisionId === good.revisionId)
+  return failed.status !== 'DEPLOYED' && (activeRevisionId === undefined || activeRevisionId === good.revisionId)
 }
 
 /** True when the deployment has to get a revision of the last good source: it does not serve, or the next one would not be of it. */

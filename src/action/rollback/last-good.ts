@@ -38,7 +38,7 @@ async function lastGood(
   signal: AbortSignal,
   { controlPlane }: Pick<Deps, 'controlPlane'>,
 ): Promise<RevisionAnswer | undefined> {
-  if (active !== null) return await controlPlane.getRevision({ deploymentId, revisionId: active, signal })
+  if (typeof active === 'string') return await controlPlane.getRevision({ deploymentId, revisionId: active, signal })
   const [newest] = await controlPlane.listRevisions({ deploymentId, status: ['DEPLOYED'], max: 1, signal })
   return newest
 }

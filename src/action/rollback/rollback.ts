@@ -58,6 +58,8 @@ export async function rollBack({
       failedRevisionId: rest.made.revisionId,
       revisionId: aside.output('revision-id'),
       commit: aside.output('commit-sha'),
+      ref: good.source.repo_ref ?? undefined,
+      configPath: good.source.graph_config_path ?? undefined,
       status: aside.output('revision-status'),
       transitions: aside.transitions,
       smokeTest: aside.smokeTest(),
@@ -92,10 +94,12 @@ async function attempt({
   const brought = await bringBack({ deployment, scene, signal: deadline.signal, deps: own })
   if ('impossible' in brought) {
     if (!goodServes(scene)) {
-      const story =
-        `The rollback is not possible: ${brought.impossible}. ` +
-        `The revision ${made.revisionId}, which failed, goes on serving${scene.activeRevisionId === good.revisionId ? ', or is about to' : ''}.${secrets.kept}`
-      return { rolledBack: false, story }
+      const about = scene.activeRevisionId === good.revisionId ? ', or is about to' : ''
+      const serves =
+        scene.activeRevisionId === null
+          ? 'No revision serves'
+          : `The revision ${made.revisionId}, which failed, goes on serving${about}`
+      return { rolledBack: false, story: `The rollback is not possible: ${brought.impossible}. ${serves}.${secrets.kept}` }
     }
     const { story } = await keep({ inputs, good, deploymentId, aside })
     const left = `The deployment's settings stay those of the failed revision (${brought.impossible}).`
@@ -107,7 +111,7 @@ async function attempt({
   own.log.info(`The revision ${revisionId} is to bring back what ${good.revisionId} was made from.`)
   // Interrupted or left half-way, a rollback would leave the revision that failed in service.
   const patient: Inputs = { ...inputs, timeoutMs: deadline.remainingMs(), onTimeout: 'leave', source: withoutCommit(inputs) }
-  await waitForRevision({ inputs: patient, deploymentId, revisionId, previousId: scene.activeRevisionId, deps: own })
+  await waitForRevision({ inputs: patient, deploymentId, revisionId, previousId: scene.activeRevisionId ?? null, deps: own })
   const different = differentCommit({ good, commit: aside.output('commit-sha'), how })
   if (different !== undefined) {
     return { rolledBack: false, story: `The rollback did not bring the last good commit back: ${different}${secrets.of(how)}` }

@@ -1,6 +1,6 @@
 import type { LogTail } from '../journal.ts'
 import { gantt, type Transition } from '../report/gantt.ts'
-import { block, code, inline, table } from '../report/markdown.ts'
+import { block, code, inline, shortCommit, table } from '../report/markdown.ts'
 import { smokeSection } from '../report/smoke-section.ts'
 import type { SmokeReport } from '../smoke/report.ts'
 
@@ -12,6 +12,9 @@ export type RollbackReport = {
   revisionId: string | undefined
   status: string | undefined
   commit: string | undefined
+  /** What the last good revision was made from, as far as the control plane tells. */
+  ref?: string | undefined
+  configPath?: string | undefined
   transitions: readonly Transition[]
   smokeTest: SmokeReport | undefined
   logTail: LogTail | undefined
@@ -28,7 +31,7 @@ export function rollbackSection(report: RollbackReport | undefined, endedAt: num
     ['Last good revision', code(goodRevisionId)],
     ['Brought back by', revisionId === undefined || revisionId === goodRevisionId ? undefined : code(revisionId)],
     ['Status', status === undefined ? undefined : code(status)],
-    ['Commit', commit === undefined ? undefined : code(commit)],
+    ['Commit', commit === undefined ? undefined : code(shortCommit(commit))],
   ]
   const lines = logTail?.lines.slice(-LOG_LINES) ?? []
   return [

@@ -25,7 +25,7 @@ export function secretsSentence({ secrets = [] }: Pick<Inputs, 'secrets'>): {
 
 /**
  * Why the revision that a rollback made is not known to be the last good one, although it serves; undefined when it is. A redeploy takes
- * the commit of the revision (service facts 1.8); an update builds what the ref is at.
+ * the commit of the revision (hosted service); an update builds what the ref is at.
  */
 export function differentCommit({
   good: { revisionId, source },
@@ -94,7 +94,8 @@ async function serves(
   const deadline = startDeadline({ timeoutMs: SERVES_MS, parent: signal, effects })
   try {
     const { active_revision_id: active } = await once.getDeployment(deploymentId, deadline.signal)
-    return active === null ? 'The control plane does not tell which revision serves.' : `The revision ${active} serves.`
+    if (active === null) return 'No revision serves.'
+    return active === undefined ? 'The control plane does not tell which revision serves.' : `The revision ${active} serves.`
   } catch {
     return 'Which revision serves could not be found out.'
   } finally {

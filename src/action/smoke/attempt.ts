@@ -28,6 +28,17 @@ export type Attempt = {
   failure: RequestFailure | undefined
 }
 
+/** A run of which nothing has come yet. */
+export const notBegun = (): Attempt => ({
+  events: new Map(),
+  agentEvents: 0,
+  firstEventMs: undefined,
+  endMs: undefined,
+  text: '',
+  error: undefined,
+  failure: undefined,
+})
+
 /** Names beyond these bounds are counted together: whoever writes them can make up any number. */
 const NAMES_MAX = 20
 const NAME_MAX = 60
@@ -51,15 +62,7 @@ export async function attemptRun({
   const start = effects.now()
   const events = new Map<string, number>()
   const text = assembleText()
-  const attempt: Attempt = {
-    events,
-    agentEvents: 0,
-    firstEventMs: undefined,
-    endMs: undefined,
-    text: '',
-    error: undefined,
-    failure: undefined,
-  }
+  const attempt: Attempt = { ...notBegun(), events }
   try {
     for await (const event of agent.streamRun({ assistantId: assistant, input, streamMode, signal })) {
       count(events, event.event)

@@ -4,6 +4,9 @@ import { type Attempt, isUnknownAssistant, isWarmingUp } from './attempt.ts'
 import { matchText } from './expectation.ts'
 import { eventList, quoted } from './report.ts'
 
+/** So many assistants are named to people. */
+const NAMED_MAX = 10
+
 /** What is wrong with an answer, as sentences. */
 export type Problem = { happened: string; next?: string }
 
@@ -14,15 +17,17 @@ type JudgeOptions = {
   timeoutMs: number
   /** Why the attempt before this one came to nothing. */
   before: RequestFailure | undefined
+  /** The graphs of a server that does not have the assistant, where it lists them; never empty. */
+  others?: readonly string[] | undefined
 }
 
 /**
  * What is wrong with the last attempt; undefined when the agent has answered as it should: with one event of its own at least,
  * without an error, to the end of the stream, and as expected.
  */
-export function judge({ attempt, expect, timeoutMs, before }: JudgeOptions): Problem | undefined {
+export function judge({ attempt, expect, timeoutMs, before, others }: JudgeOptions): Problem | undefined {
   const { failure, error, events, agentEvents, text } = attempt
-  if (failure !== undefined) return failedRequest({ attempt, failure, timeoutMs, before })
+  if (failure !== undefined) return failedRequest({ attempt, failure, timeoutMs, before, others })
   if (error !== undefined) {
     return {
       happened: `The run failed with an error event: ${quoted(error)}`,
@@ -71,12 +76,8 @@ function failedRequest({
   failure,
   timeoutMs,
   before,
-}: {
-  attempt: Attempt
-  failure: RequestFailure
-  timeoutMs: number
-  before: RequestFailure | undefined
-}): Problem {
+  others,
+}: Omit<JudgeOptions, 'expect'> & { failure: RequestFailure }): Problem {
   const limit = formatDuration(timeoutMs)
   const words = quoted(failure.message, 600)
   const slow = 'Read the log of the agent on the control plane; raise smoke-test-timeout if it is merely slow.'
@@ -86,6 +87,14 @@ function failedRequest({
   if (failure.kind === 'deadline') {
     const last = before === undefined ? 'the agent server did not answer' : quoted(before.message, 600)
     return { happened: `No run passed within the ${limit} of smoke-test-timeout: ${last}`, next: slow }
+  }
+  if (others !== undefined) {
+    const names = others.slice(0, NAMED_MAX).map((name) => `'${quoted(name, 80)}'`)
+    const more = others.length > NAMED_MAX ? ` and ${others.length - NAMED_MAX} more` : ''
+    return {
+      happened: `${words}\nThe agent server does not have this assistant. It has ${names.join(', ')}${more}.`,
+      next: 'Set smoke-test-assistant to one that the agent server has.',
+    }
   }
   if (isUnknownAssistant(failure)) {
     return { happened: words, next: 'Set smoke-test-assistant to a graph that the configuration file names.' }

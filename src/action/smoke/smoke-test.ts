@@ -7,7 +7,7 @@ import { formatDuration } from '../parse/duration.ts'
 import { ActionFailure } from '../report/error-codes.ts'
 import { agentAddress } from './address.ts'
 import { firstGraph, firstListed } from './assistant.ts'
-import { type Attempt, attemptRun, isUnknownAssistant, isWarmingUp } from './attempt.ts'
+import { type Attempt, attemptRun, isUnknownAssistant, isWarmingUp, notBegun } from './attempt.ts'
 import { judge, type Problem } from './judge.ts'
 import { beginning, eventList, quoted, type SmokeReport, smokeFailure } from './report.ts'
 
@@ -32,9 +32,11 @@ const LONGEST_WAIT_MS = 5000
 const LEAST_LEFT_MS = 500
 /** A revision that is being replaced may answer for so long, without an assistant that only the new one has. */
 const OLD_REVISION_MS = 10_000
+/** The log does not say the same again before so much time has passed. */
+const SILENCE_MS = 60_000
 
 /**
- * Proves that the deployed agent answers (design, section 4): streams a run, again and again while the new revision warms up, and
+ * Proves that the deployed agent answers: streams a run, again and again while the new revision warms up, and
  * judges the first answer. Throws `E_SMOKE_TEST` unless that is right, and `E_CANCELLED`.
  */
 export async function smokeTest({ test, deps }: { test: SmokeTest; deps: SmokeDeps }): Promise<void> {
@@ -68,8 +70,9 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }: Loop): Prom
   const { effects, journal, log } = deps
   const agent = deps.agentServer(url)
   let assistant = knownAssistant(test, deps)
+  const tell = tellWaiting(deps, test.timeoutMs)
   let before: RequestFailure | undefined
-  let unknownSince: number | undefined
+  let missingSince: number | undefined
   for (let attempts = 1; ; attempts += 1) {
     const chosen = assistant ?? (await listedAssistant({ agent, signal, log }))
     if (typeof chosen === 'string') assistant = chosen
@@ -78,12 +81,19 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }: Loop): Prom
       typeof chosen === 'string' ? await attemptRun({ agent, assistant: chosen, input, streamMode, signal, effects }) : chosen
     deps.signal.throwIfAborted()
     const { failure } = attempt
-    if (failure !== undefined && isUnknownAssistant(failure)) unknownSince ??= effects.now()
-    const patienceMs = unknownSince === undefined ? Infinity : unknownSince + OLD_REVISION_MS - effects.now()
-    const leftMs = Math.min(remainingMs(), patienceMs)
+    const isMissing = failure?.kind === 'http' && failure.status === 404
+    if (isMissing) missingSince ??= effects.now()
+    const patienceMs = missingSince === undefined ? Infinity : missingSince + OLD_REVISION_MS - effects.now()
+    // Only the words of the server itself end the wait: any other 404 may be that of what stands before it.
+    const isUnknown = failure !== undefined && isUnknownAssistant(failure)
+    const leftMs = isUnknown ? Math.min(remainingMs(), patienceMs) : remainingMs()
     const waitMs = Math.max(failure?.retryAfterMs ?? 0, Math.min(backoff(attempts, effects.random()), leftMs / 2))
-    if (failure === undefined || !isWarmingUp(attempt) || waitMs >= leftMs || leftMs < LEAST_LEFT_MS) {
-      const problem = judge({ attempt, expect: test.expect, timeoutMs: test.timeoutMs, before })
+    const isOver = failure === undefined || !isWarmingUp(attempt) || waitMs >= leftMs || leftMs < LEAST_LEFT_MS
+    const mayBeWrong = isMissing && (patienceMs <= 0 || (isUnknown && isOver))
+    const others = mayBeWrong && typeof chosen === 'string' ? await othersThan(chosen, { agent, signal }) : undefined
+    deps.signal.throwIfAborted()
+    if (isOver || others !== undefined) {
+      const problem = judge({ attempt, expect: test.expect, timeoutMs: test.timeoutMs, before, others })
       const report = reportOf({ test, url, assistant, attempts, attempt, problem, deps })
       journal.setSmokeTest(report)
       if (attempt.firstEventMs !== undefined) journal.set('smoke-test-first-event-ms', String(attempt.firstEventMs))
@@ -91,8 +101,41 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }: Loop): Prom
       throw smokeFailure({ ...problem, happened: deps.redact(problem.happened), report, cause: failure })
     }
     before = failure
-    log.info(`The agent is not there yet: ${quoted(failure.message, 200)}; trying again in ${formatDuration(waitMs)}.`)
+    tell(failure)
     await effects.sleep(waitMs, signal)
+  }
+}
+
+/** Says why the agent is not there yet: when the reason is a new one, and otherwise once a minute that it still is not. */
+function tellWaiting({ effects, log }: SmokeDeps, timeoutMs: number): (failure: RequestFailure) => void {
+  const start = effects.now()
+  let said: string | undefined
+  let saidAt = start
+  return ({ message }) => {
+    const reason = quoted(message, 200).replace(/[.;:,\s]+$/, '')
+    const now = effects.now()
+    if (reason !== said)
+      log.info(`The agent is not there yet: ${reason}. Asking again until ${formatDuration(timeoutMs)} are over.`)
+    else if (now - saidAt >= SILENCE_MS) log.info(`The agent is still not there after ${formatDuration(now - start)}.`)
+    else return
+    said = reason
+    saidAt = now
+  }
+}
+
+/** The graphs that the server has, where it lists them and the assistant is not among them. */
+async function othersThan(
+  assistant: string,
+  { agent, signal }: { agent: AgentServer; signal: AbortSignal },
+): Promise<string[] | undefined> {
+  try {
+    const listed = await agent.searchAssistants(signal)
+    const isListed = listed.some(({ assistant_id: id, graph_id: graph }) => graph === assistant || id === assistant)
+    // A server that lists nothing may still be about to.
+    return isListed || listed.length === 0 ? undefined : [...new Set(listed.map(({ graph_id: graph }) => graph))]
+  } catch (error) {
+    if (!(error instanceof RequestFailure)) throw error
+    return undefined
   }
 }
 
@@ -117,25 +160,15 @@ async function listedAssistant({
 }): Promise<string | Attempt> {
   try {
     const listed = firstListed(await agent.searchAssistants(signal))
-    if (listed === undefined) return { ...NOTHING, error: 'the agent server lists no assistant' }
+    if (listed === undefined) return { ...notBegun(), error: 'the agent server lists no assistant' }
     const { graph, others } = listed
     const which = others === 0 ? 'the one graph' : `the first of ${others + 1} graphs`
     log.info(`The assistant is '${quoted(graph, 80)}', ${which} of the agent server.`)
     return graph
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
-    return { ...NOTHING, failure: error }
+    return { ...notBegun(), failure: error }
   }
-}
-
-const NOTHING: Attempt = {
-  events: new Map(),
-  agentEvents: 0,
-  firstEventMs: undefined,
-  endMs: undefined,
-  text: '',
-  error: undefined,
-  failure: undefined,
 }
 
 function reportOf({

@@ -1,5 +1,5 @@
 /**
- * The fields of a run that a filter can name (service facts 2.4). `latency` is in seconds, and null until the run has ended.
+ * The fields of a run that a filter can name (hosted service). `latency` is in seconds, and null until the run has ended.
  * Nullable fields may be compared with null.
  */
 export const SCALAR_FIELDS = {

@@ -14,14 +14,14 @@ import type { Comparison, Condition, Filter, FilterValue, PartCondition } from '
 import { FilterError } from './filter-error.ts'
 import { type Argument, type Call, type List, type Literal, type Name, parseSyntax } from './syntax.ts'
 
-const COMPARISONS: readonly string[] = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte'] satisfies Comparison[]
-const OPERATORS = ['and', 'or', 'not', ...COMPARISONS, 'has', 'in', 'like', 'search']
+const COMPARISONS = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte'] satisfies Comparison[]
+const OPERATORS: readonly string[] = ['and', 'or', 'not', ...COMPARISONS, 'has', 'in', 'like', 'search']
 const ORDERED: readonly ScalarType[] = ['time', 'duration', 'number']
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 }
 
 /**
- * Reads a filter expression (service facts 2.4) and checks it: operators, how many arguments they take, fields, and the kinds of
+ * Reads a filter expression (hosted service) and checks it: operators, how many arguments they take, fields, and the kinds of
  * values.
  * @throws {FilterError} with the place of the first fault.
  */
@@ -32,15 +32,12 @@ export function parseFilter(source: string): Filter {
 function toFilter(call: Call): Filter {
   if (call.name === 'and' || call.name === 'or') return toJunction(call, call.name)
   if (call.name === 'not') {
-    const [operand] = takeArguments(call, 1, 'one condition')
+    const [operand] = takeOne(call, 'one condition')
     return { kind: 'not', operand: toFilter(asCall(operand)) }
   }
   if (call.name === 'has') return toHas(call)
   if (call.name === 'search') return toSearch(call)
-  const part = toPartCondition(call)
-  if (part !== null) return toElement(part)
-  const { field, condition } = toFieldCondition(call)
-  return { kind: 'scalar', field, condition }
+  return toComparison(call)
 }
 
 /**
@@ -74,41 +71,45 @@ function addToElement(elements: PartCall[][], part: PartCall): void {
 
 /** `neq` without another part means that no element is so: `neq(metadata_key, "phone")` are the runs without that key. */
 function toElements(parts: readonly PartCall[]): Filter[] {
-  if (parts.every(({ condition }) => condition.operator === 'neq')) return parts.map(toAbsence)
+  const denied = parts.flatMap(({ collection, part, condition }): Filter[] => {
+    if (condition.operator !== 'neq') return []
+    return [
+      {
+        kind: 'element',
+        collection,
+        conditions: [{ part, condition: { operator: 'eq', value: condition.value } }],
+        absent: true,
+      },
+    ]
+  })
+  if (denied.length === parts.length) return denied
   const [first] = parts as readonly [PartCall, ...PartCall[]]
   const conditions = parts.map(({ part, condition }) => ({ part, condition }))
   return [{ kind: 'element', collection: first.collection, conditions, absent: false }]
 }
 
-function toAbsence({ collection, part, condition }: PartCall): Filter {
-  const opposite = condition.operator === 'neq' ? { operator: 'eq' as const, value: condition.value } : condition
-  return { kind: 'element', collection, conditions: [{ part, condition: opposite }], absent: true }
-}
-
-function toElement(part: PartCall): Filter {
-  const [element] = toElements([part])
-  return element as Filter
-}
-
-/** Null when the call is not about a part of a collection. */
-function toPartCondition(call: Call): PartCall | null {
-  const [first] = call.arguments
-  if (['and', 'or', 'not', 'has'].includes(call.name) || first?.kind !== 'name' || !Object.hasOwn(PART_FIELDS, first.name))
-    return null
-  const { collection, part, type } = PART_FIELDS[first.name as PartField]
-  return { collection, part, condition: toCondition(call, { field: first, type, nullable: false, loose: true }) }
-}
-
-function toFieldCondition(call: Call): { field: ScalarField; condition: Condition } {
-  if (!OPERATORS.includes(call.name)) {
-    throw new FilterError(`unknown operator "${call.name}": the operators are ${OPERATORS.join(', ')}`, call.position)
-  }
+/** A condition on a part of a collection, or on a field that a run has once. */
+function toComparison(call: Call): Filter {
+  const part = toPartCondition(call)
+  if (part !== null) return toElements([part])[0] as Filter
   const [first] = call.arguments
   if (first?.kind !== 'name')
     throw new FilterError(`${call.name}(…) begins with the name of a field`, first?.position ?? call.position)
   const field = toScalarField(first, call.name)
   const { type, nullable } = SCALAR_FIELDS[field]
-  return { field, condition: toCondition(call, { field: first, type, nullable, loose: false }) }
+  return { kind: 'scalar', field, condition: toCondition(call, { field: first, type, nullable, loose: false }) }
+}
+
+/** Null when the call is not about a part of a collection. */
+function toPartCondition(call: Call): PartCall | null {
+  if (!OPERATORS.includes(call.name)) {
+    throw new FilterError(`unknown operator "${call.name}": the operators are ${OPERATORS.join(', ')}`, call.position)
+  }
+  const [first] = call.arguments
+  if (['and', 'or', 'not', 'has'].includes(call.name) || first?.kind !== 'name' || !Object.hasOwn(PART_FIELDS, first.name))
+    return null
+  const { collection, part, type } = PART_FIELDS[first.name as PartField]
+  return { collection, part, condition: toCondition(call, { field: first, type, nullable: false, loose: true }) }
 }
 
 function toScalarField(name: Name, operator: string): ScalarField {
@@ -118,7 +119,11 @@ function toScalarField(name: Name, operator: string): ScalarField {
   if (FILTER_FIELDS.includes(name.name)) {
     throw new FilterError(`${name.name} cannot be used with ${operator}(…): use has(${name.name}, …)`, name.position)
   }
-  throw new FilterError(`unknown field "${name.name}": the fields are ${FILTER_FIELDS.join(', ')}`, name.position)
+  throw unknownField(name)
+}
+
+function unknownField(name: Name): FilterError {
+  return new FilterError(`unknown field "${name.name}": the fields are ${FILTER_FIELDS.join(', ')}`, name.position)
 }
 
 interface Expected {
@@ -130,12 +135,12 @@ interface Expected {
 }
 
 function toCondition(call: Call, expected: Expected): Condition {
-  const [, value] = takeArguments(call, 2, 'a field and a value')
+  const [, value] = takeTwo(call, 'a field and a value')
   const { type, field } = expected
   switch (call.name) {
     case 'in': {
       if (type === 'boolean') throw new FilterError(`${field.name} is true or false: use eq`, call.position)
-      const list = asList(value as Argument)
+      const list = asList(value)
       return {
         operator: 'in',
         values: list.items.map((item) => toValue(item, { ...expected, nullable: false }) as string | number),
@@ -145,22 +150,18 @@ function toCondition(call: Call, expected: Expected): Condition {
     case 'search': {
       if (type !== 'text')
         throw new FilterError(`${call.name}(…) takes a field with text, and ${field.name} has none`, field.position)
-      const text = asText(value as Argument)
+      const text = asText(value)
       if (call.name === 'search') return { operator: 'search', text }
-      if (/(?:^|[^\\])(?:\\\\)*\\$/.test(text))
-        throw new FilterError('a pattern must not end with a backslash', (value as Argument).position)
+      if (/(?:^|[^\\])(?:\\\\)*\\$/.test(text)) throw new FilterError('a pattern must not end with a backslash', value.position)
       return { operator: 'like', pattern: text }
     }
     default: {
-      if (!COMPARISONS.includes(call.name)) {
-        throw new FilterError(`unknown operator "${call.name}": the operators are ${OPERATORS.join(', ')}`, call.position)
-      }
       const operator = call.name as Comparison
       const ordering = operator !== 'eq' && operator !== 'neq'
       if (ordering && !ORDERED.includes(type)) {
         throw new FilterError(`${operator}(…) takes numbers and times, and ${field.name} is neither`, field.position)
       }
-      return { operator, value: toValue(asLiteral(value as Argument), { ...expected, nullable: expected.nullable && !ordering }) }
+      return { operator, value: toValue(asLiteral(value), { ...expected, nullable: expected.nullable && !ordering }) }
     }
   }
 }
@@ -186,7 +187,7 @@ function toValue(literal: Literal, { field, type, nullable, loose }: Expected): 
       return seconds
     }
     case 'time': {
-      const instant = typeof value === 'boolean' ? null : toInstant(value)
+      const instant = toInstant(value)
       if (instant === null) throw wrong('a time such as "2026-11-20T08:00:00Z"')
       return instant
     }
@@ -202,16 +203,16 @@ function toValue(literal: Literal, { field, type, nullable, loose }: Expected): 
 
 function toSeconds(value: string | number | boolean): number | null {
   if (typeof value === 'number') return value
-  const found = typeof value === 'string' ? /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(value) : null
+  const found = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(String(value))
   return found === null ? null : Number(found[1]) * (DURATION_UNITS[found[2] as string] as number)
 }
 
 function toHas(call: Call): Filter {
-  const [field, value] = takeArguments(call, 2, 'a field and a value') as readonly [Argument, Argument]
+  const [field, value] = takeTwo(call, 'a field and a value')
   if (field.kind !== 'name') throw new FilterError('has(…) begins with the name of a field', field.position)
   if (field.name === 'tags') return { kind: 'tag', tag: asText(value) }
   if (isJsonField(field.name)) return { kind: 'members', field: field.name, members: toMembers(value) }
-  if (!FILTER_FIELDS.includes(field.name) && !Object.hasOwn(FIELD_ALIASES, field.name)) toScalarField(field, 'has')
+  if (!FILTER_FIELDS.includes(field.name) && !Object.hasOwn(FIELD_ALIASES, field.name)) throw unknownField(field)
   throw new FilterError(
     `has(…) takes tags, ${JSON_FIELDS.join(', ')}, and ${field.name} is none of them: use eq(${field.name}, …)`,
     field.position,
@@ -220,33 +221,43 @@ function toHas(call: Call): Filter {
 
 /** A JSON object in a text: `'{"user": "7"}'`. */
 function toMembers(argument: Argument): (readonly [string, unknown])[] {
-  const text = asText(argument)
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
+  const value = parseObject(asText(argument))
+  if (value === null) {
     throw new FilterError(`expected a JSON object in a text, such as '{"user": "7"}'`, argument.position)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new FilterError(`expected a JSON object in a text, such as '{"user": "7"}'`, argument.position)
+  // What the escapes of the JSON hide is no more allowed than in the text itself. Behind an odd backslash a `u` is an escape.
+  if (/(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(JSON.stringify(value))) {
+    throw new FilterError('the JSON must not contain NUL characters or halves of surrogate pairs', argument.position)
   }
-  const written = JSON.stringify(value)
-  // What the escapes of the JSON hide is no more allowed than in the text itself.
-  if (/\\u(?:0000|d[89a-f])/.test(written)) throw new FilterError('the JSON must not contain NUL characters', argument.position)
   return Object.entries(value)
+}
+
+/** Null for a text that is no JSON object. */
+function parseObject(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && !Array.isArray(value) ? value : null
+  } catch {
+    return null
+  }
 }
 
 function toSearch(call: Call): Filter {
   const [first] = call.arguments
   if (call.arguments.length === 1) return { kind: 'search', field: null, text: asText(first as Argument) }
   if (first?.kind === 'name' && isJsonField(first.name)) {
-    const [, text] = takeArguments(call, 2, 'a field and a text')
-    return { kind: 'search', field: first.name, text: asText(text as Argument) }
+    const [, text] = takeTwo(call, 'a field and a text')
+    return { kind: 'search', field: first.name, text: asText(text) }
   }
-  const part = toPartCondition(call)
-  if (part !== null) return toElement(part)
-  const { field, condition } = toFieldCondition(call)
-  return { kind: 'scalar', field, condition }
+  return toComparison(call)
+}
+
+function takeOne(call: Call, meaning: string): readonly [Argument] {
+  return takeArguments(call, 1, meaning) as readonly [Argument]
+}
+
+function takeTwo(call: Call, meaning: string): readonly [Argument, Argument] {
+  return takeArguments(call, 2, meaning) as readonly [Argument, Argument]
 }
 
 function takeArguments(call: Call, count: number, meaning: string): readonly Argument[] {
@@ -256,9 +267,9 @@ function takeArguments(call: Call, count: number, meaning: string): readonly Arg
   return call.arguments
 }
 
-function asCall(argument: Argument | undefined): Call {
-  if (argument?.kind === 'call') return argument
-  throw new FilterError('expected a condition such as eq(name, "…")', argument?.position ?? 0)
+function asCall(argument: Argument): Call {
+  if (argument.kind === 'call') return argument
+  throw new FilterError('expected a condition such as eq(name, "…")', argument.position)
 }
 
 function asLiteral(argument: Argument): Literal {

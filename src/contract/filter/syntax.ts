@@ -82,11 +82,9 @@ function createReader(tokens: readonly Token[]): Reader {
 function readArgument(reader: Reader, depth: number): Argument {
   const token = reader.next()
   if (token.kind === 'text' || token.kind === 'number') return { kind: 'literal', value: token.value, position: token.position }
-  if (token.kind === 'mark' && token.mark === '[') return readList(reader, token.position)
+  if (isMark(token, '[')) return readList(reader, token.position)
   if (token.kind !== 'name') throw new FilterError(`expected a call, a field or a value, not ${describe(token)}`, token.position)
-  const following = reader.peek()
-  if (following.kind === 'mark' && following.mark === '(')
-    return readCall(reader, { name: token.name, position: token.position, depth })
+  if (isMark(reader.peek(), '(')) return readCall(reader, { name: token.name, position: token.position, depth })
   const constant = Object.hasOwn(CONSTANTS, token.name) ? CONSTANTS[token.name] : undefined
   if (constant !== undefined) return { kind: 'literal', value: constant, position: token.position }
   return { kind: 'name', name: token.name, position: token.position }
@@ -117,18 +115,20 @@ function readItems<T>(reader: Reader, { close, read }: { close: ')' | ']'; read:
   const items: T[] = []
   for (;;) {
     const token = reader.peek()
-    if (token.kind === 'mark' && token.mark === close) {
+    if (isMark(token, close)) {
       reader.next()
       return items
     }
     items.push(read())
     if (items.length > ITEMS_MAX) throw new FilterError(`at most ${ITEMS_MAX} items can stand here`, token.position)
     const after = reader.next()
-    if (after.kind === 'mark' && after.mark === close) return items
-    if (after.kind !== 'mark' || after.mark !== ',') {
-      throw new FilterError(`expected "," or "${close}", not ${describe(after)}`, after.position)
-    }
+    if (isMark(after, close)) return items
+    if (!isMark(after, ',')) throw new FilterError(`expected "," or "${close}", not ${describe(after)}`, after.position)
   }
+}
+
+function isMark(token: Token, mark: Extract<Token, { kind: 'mark' }>['mark']): boolean {
+  return token.kind === 'mark' && token.mark === mark
 }
 
 function describe(token: Token): string {

@@ -68,3 +68,26 @@ describe('a moment', () => {
     )
   })
 })
+
+describe('what is no moment', () => {
+  it.each([
+    ['NOW', { problem: 'is not a time', fix: 'write now' }],
+    ['Now', { problem: 'is not a time', fix: 'write now' }],
+    ['24h', { problem: 'is not a time', fix: 'write -24h for a time before now' }],
+    ['7d', { problem: 'is not a time', fix: 'write -7d for a time before now' }],
+    ['in 7d', { problem: 'is not a time' }],
+    ['tomorrow', { problem: 'is not a time' }],
+    ['x2026-01-01', { problem: 'is not a time' }],
+    ['2026-02-30', { problem: 'is not a time' }],
+    ['-3661d', { problem: 'is more than 3660 days ago' }],
+    ['-3660d1s', { problem: 'is more than 3660 days ago' }],
+    ['1899-12-31T23:59:59Z', { problem: 'is in a year that cannot be meant' }],
+    ['2201-01-01', { problem: 'is in a year that cannot be meant' }],
+  ])('is told of %s', (text, parsed) => expect(parseMoment(text)).toStrictEqual(parsed))
+
+  it.each([
+    ['-3660d', { beforeMs: 3660 * 86_400_000 }],
+    ['1900-01-01', { at: '1900-01-01T00:00:00.000000Z' }],
+    ['2200-12-31T23:59:59Z', { at: '2200-12-31T23:59:59.000000Z' }],
+  ])('is not %s, at the bounds', (text, value) => expect(parseMoment(text)).toStrictEqual({ value }))
+})

@@ -20,10 +20,22 @@ describe('what helps', () => {
 })
 
 describe('failing runs', () => {
-  const run = (status: string, errors: string[], day: string | null = '2026-08-19') => ({ id: 'r', status, day, rows: 0, files: [], errors })
+  const run = (status: string, errors: string[], day: string | null = '2026-08-19') => ({
+    id: 'r',
+    status,
+    day,
+    rows: 0,
+    files: [],
+    errors,
+  })
 
   it('are those that failed or were given up, with their last error', () => {
-    const runs = [run('COMPLETED', ['passed by']), run('FAILED', ['first', 'last']), run('CANCELLED', []), run('TIMEDOUT', [], null)]
+    const runs = [
+      run('COMPLETED', ['passed by']),
+      run('FAILED', ['first', 'last']),
+      run('CANCELLED', []),
+      run('TIMEDOUT', [], null),
+    ]
     expect(failuresOf(runs, (text) => text).failures).toMatchObject([
       { day: '2026-08-19', status: 'FAILED', attempts: 2, error: 'last' },
       { day: 'r', status: 'TIMEDOUT', attempts: 1, error: 'no error is told' },
@@ -32,8 +44,39 @@ describe('failing runs', () => {
 
   it('are bounded, and redacted before they are cut', () => {
     const long = `${'x'.repeat(295)}secret`
-    const { failures, more } = failuresOf(Array.from({ length: 25 }, () => run('FAILED', [long])), (text) => text.replaceAll('secret', '***'))
+    const { failures, more } = failuresOf(
+      Array.from({ length: 25 }, () => run('FAILED', [long])),
+      (text) => text.replaceAll('secret', '***'),
+    )
     expect([failures.length, more]).toEqual([20, 5])
     expect(failures[0]?.error).not.toContain('sec')
+  })
+
+  it('are those with errors that are not complete, too', () => {
+    const runs = [run('RUNNING', ['once']), run('RUNNING', []), run('COMPLETED', ['once'])]
+    expect(failuresOf(runs, (text) => text)).toEqual({
+      failures: [
+        {
+          day: '2026-08-19',
+          status: 'RUNNING',
+          attempts: 1,
+          error: 'once',
+          remedy: 'Look at what the error names; leaving the field or the day out shows whether it is the cause.',
+        },
+      ],
+      more: 0,
+    })
+  })
+
+  it('are told on one line, and helped by their status when they have no error', () => {
+    const runs = [run('FAILED', ['first', '  no\n\n space  ']), run('FAILED', []), run('TIMEDOUT', [])]
+    const { failures } = failuresOf(runs, (text) => text)
+    expect(failures.map(({ error }) => error)).toEqual(['no space', 'no error is told', 'no error is told'])
+    expect(failures[2]?.remedy).toBe('Narrow the date range, add a filter, or limit the fields (leave out inputs and outputs).')
+  })
+
+  it('have a remedy for the error alone where it has no cause of its own', () => {
+    expect(remedyOf('NoSuchBucket')).toBe('Fix the destination and create a new export: this is not retried.')
+    expect(remedyOf('the worker was restarted')).toBe('Nothing was wrong with the export: create a new one.')
   })
 })

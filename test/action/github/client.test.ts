@@ -214,6 +214,23 @@ describe.concurrent('what a failure says', () => {
       )
     }))
 
+  it('of the comments names the one permission that all of it needs', () =>
+    withGithub({ permissions: { 'pull-requests': 'none', issues: 'none' } }, async ({ double, github, signal }) => {
+      double.addPullRequest({ number: 7 })
+      const permission = 'pull-requests: write'
+      expect(await failureOf(github.listComments(7, signal))).toMatchObject({ permission })
+      double.on({ times: 3 }, githubFaults.refused('issues=read; pull_requests=read'))
+      expect(await failureOf(github.listComments(7, signal))).toMatchObject({ permission })
+      expect(await failureOf(github.viewer(signal))).toMatchObject({ permission })
+      expect(await failureOf(github.createComment(7, 'x', signal))).toMatchObject({ permission })
+    }))
+
+  it('names the higher one, where GitHub asks for more than was known', () =>
+    withGithub({}, async ({ double, github, signal }) => {
+      double.on({}, githubFaults.refused('pull_requests=write'))
+      expect(await failureOf(github.getPullRequest(7, signal))).toMatchObject({ permission: 'pull-requests: write' })
+    }))
+
   it('names the permission that GitHub names, where that is another one', () =>
     withGithub({}, async ({ double, github, signal }) => {
       double.on({}, githubFaults.refused('administration=write,metadata=read'))

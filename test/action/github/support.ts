@@ -1,6 +1,7 @@
 import { createGithub } from '../../../src/action/github/client.ts'
 import { GithubFailure } from '../../../src/action/github/failure.ts'
 import type { Github } from '../../../src/action/github/github.ts'
+import type { RequestFailure } from '../../../src/client/failure.ts'
 import type { RetryPolicy } from '../../../src/client/retry.ts'
 import { type GithubDouble, type GithubDoubleOptions, startGithubDouble } from '../../support/github-double.ts'
 import { GITHUB_TOKEN } from '../../support/runner/job-environment.ts'
@@ -46,3 +47,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<GithubFailur
   if (!(error instanceof GithubFailure)) throw error
   return error
 }
+
+/** What a request to GitHub ends with when it fails in this way. */
+export const githubFailure = (request: RequestFailure): GithubFailure =>
+  new GithubFailure({ operation: 'x', request, permission: null })

@@ -15,6 +15,16 @@ describe('parseSecretLines', () => {
     ])
   })
 
+  it('ends a value at the end of its line, and nowhere before', () => {
+    expect(parseSecretLines('A=x\ry\nB=x\u2028y')).toMatchObject({
+      problems: [],
+      secrets: [
+        { name: 'A', value: 'x\ry' },
+        { name: 'B', value: 'x\u2028y' },
+      ],
+    })
+  })
+
   it('reads a value of several lines, whatever stands in it', () => {
     const { secrets, problems } = parseSecretLines('KEY<<END\n-----BEGIN-----\nA=B\n# no comment\n\nEND\nB=2')
     expect(problems).toEqual([])

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { deploymentNameSchema, normaliseDeploymentName } from '../../../src/contract/name.ts'
 import { commonPart, previewName, PULL_REQUEST_MAX, pullRequestOf } from '../../../src/action/preview/name.ts'
@@ -22,6 +23,15 @@ describe('previewName', () => {
     expect(previewName('x'.repeat(59), 7)).not.toContain('x'.repeat(59))
   })
 
+  it.each([
+    ['where the cut is in a word', `a-${'b'.repeat(61)}`, `a-${'b'.repeat(47)}`],
+    ['where the cut is after a hyphen', `a-${'b'.repeat(46)}-${'c'.repeat(14)}`, `a-${'b'.repeat(46)}`],
+    ['where the cut is after two', `a-${'b'.repeat(45)}--${'c'.repeat(14)}`, `a-${'b'.repeat(45)}`],
+  ])('has the beginning of a base that is too long and a hash of all of it, %s', (_, base, beginning) => {
+    const hash = createHash('sha256').update(base).digest('hex').slice(0, 8)
+    expect(previewName(base, 7)).toBe(`${beginning}-${hash}-pr-7`)
+  })
+
   it.each(BASES)('of %s is a name that the service takes as it is, ends with the number, and is found again', (base) => {
     for (const number of NUMBERS) {
       const name = previewName(base, number)
@@ -38,6 +48,17 @@ describe('previewName', () => {
     const names = [...BASES, ...long].flatMap((base) => NUMBERS.map((number) => previewName(base, number)))
     const pairs = new Set([...BASES, ...long].flatMap((base) => NUMBERS.map((number) => `${base} ${number}`)))
     expect(new Set(names).size).toBe(pairs.size)
+  })
+})
+
+describe('commonPart', () => {
+  it.each([
+    ['agent', 'agent-pr-'],
+    ['x'.repeat(49), `${'x'.repeat(49)}-pr-`],
+    ['x'.repeat(50), 'x'.repeat(40)],
+    [`${'x'.repeat(38)}--${'y'.repeat(20)}`, 'x'.repeat(38)],
+  ])('of %s is as long as it can be', (base, expected) => {
+    expect(commonPart(base)).toBe(expected)
   })
 })
 

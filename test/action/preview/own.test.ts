@@ -13,6 +13,7 @@ describe('isSameRepository', () => {
     'git@github.com:acme/agents',
     'ssh://git@github.com/acme/agents.git',
     'ssh://git@github.com:22/acme/agents',
+    'https://github.com//acme/agents',
   ])('takes %s for this repository', (address) => {
     expect(isSameRepository(OWN, address)).toBe(true)
     expect(isSameRepository(address, OWN)).toBe(true)
@@ -33,6 +34,19 @@ describe('isSameRepository', () => {
     '',
   ])('takes %s for another one', (address) => {
     expect(isSameRepository(OWN, address)).toBe(false)
+    expect(isSameRepository(address, OWN)).toBe(false)
+  })
+
+  it.each([
+    ['ssh://git@github.com/acme/agents', true],
+    ['ssh://git@github.com/Acme/Agents.git', true],
+    ['ssh://git@github.com:22/acme/agents', true],
+    ['ssh://git@github.com:2222/acme/agents', false],
+    ['git@github.com:acme/other', false],
+    ['git@github.com:acme/agents\nother', false],
+  ])('compares two addresses over ssh: %j', (address, expected) => {
+    expect(isSameRepository('git@github.com:acme/agents', address)).toBe(expected)
+    expect(isSameRepository(address, 'git@github.com:acme/agents')).toBe(expected)
   })
 
   it('compares what is no address of a host as it is', () => {

@@ -1,35 +1,11 @@
 import { describe, expect, it, vi } from 'vitest'
 import { GithubFailure } from '../../../src/action/github/failure.ts'
 import type { RawInputs } from '../../../src/action/inputs.ts'
-import { httpFailure, requestFailure } from '../support/answers.ts'
+import { httpFailure, requestFailure } from '../../support/request-failure.ts'
 import { fakeDeps } from '../support/deps.ts'
 import { createHub } from './support/hub.ts'
-import { createService, type Service } from './support/service.ts'
+import { HEAD, NAME, scene } from './support/scene.ts'
 import { pullRequestEvent, runStep } from './support/step.ts'
-
-const NAME = 'agent-pr-7'
-const HEAD = 'b'.repeat(40)
-
-function scene(service: Service = createService({ headOf: () => HEAD })) {
-  const hub = createHub()
-  const pullRequest = hub.add(7)
-  const step = async (
-    action: string,
-    raw: Partial<RawInputs> = {},
-    options: { github?: undefined; deps?: ReturnType<typeof fakeDeps> } = {},
-  ) => {
-    const { controlPlane } = service
-    const context = pullRequestEvent({ ...pullRequest }, action)
-    return await runStep({
-      raw,
-      context,
-      controlPlane,
-      github: 'github' in options ? undefined : hub,
-      ...(options.deps === undefined ? {} : { deps: options.deps }),
-    })
-  }
-  return { service, hub, pullRequest, step }
-}
 
 describe('the preview of an open pull request', () => {
   it('is created, gets a revision for each push, goes when it is closed, and comes back', async () => {
@@ -250,86 +226,34 @@ describe('without the word of GitHub', () => {
   })
 })
 
-describe('a teardown', () => {
-  it('leaves the preview of a pull request alone that was opened again', async () => {
-    const { service, pullRequest, step } = scene()
-    await step('opened')
-    pullRequest.state = 'closed'
-    const late = pullRequestEvent({ ...pullRequest }, 'closed')
-    const again = createHub()
-    again.add(7)
-    for (const mode of ['preview', 'teardown']) {
-      const { status, notices } = await runStep({
-        raw: { mode },
-        context: late,
-        controlPlane: service.controlPlane,
-        github: again,
-      })
-      expect([status, notices]).toEqual(['skipped', ['The pull request 7 is open again: its preview stays.']])
-    }
-    expect(service.held()).toHaveLength(1)
-  })
+describe('the head of a pull request', () => {
+  const IMAGE = { 'image-uri': 'registry.example.com/agent:1' }
 
-  it('of an open pull request removes its preview, when a workflow asks for it', async () => {
-    const { service, step } = scene()
-    await step('opened')
-    expect((await step('unlabeled', { mode: 'teardown' })).status).toBe('removed')
-    expect(service.held()).toEqual([])
-  })
+  /** `heads`: what GitHub says of it, look after look; undefined where it does not answer. The event says `HEAD`. */
+  async function deployed(raw: Partial<RawInputs>, heads: (string | undefined)[], headSha: string | null) {
+    const { service, pullRequest, hub } = scene()
+    const looks = [...heads]
+    hub.getPullRequest = vi.fn(async () => {
+      const found = looks.length > 1 ? looks.shift() : looks[0]
+      return found === undefined ? null : { ...pullRequest, headSha: found }
+    })
+    const context = pullRequestEvent({ ...pullRequest, headSha: headSha ?? '' }, 'synchronize')
+    if (headSha === null) context.payload['pull_request'] = { number: 7, state: 'open' }
+    const ended = await runStep({ raw, context, controlPlane: service.controlPlane, github: hub })
+    return { ...ended, asked: ended.effects.slept.includes(5000) }
+  }
+  const moved = 'd'.repeat(40)
 
-  it('removes nothing that was built from another repository', async () => {
-    const { service, pullRequest, step } = scene()
-    service.add({ name: NAME, repoUrl: 'https://github.com/acme/other' })
-    service.add({ name: NAME, repoUrl: 'https://github.com/acme/agents' })
-    pullRequest.state = 'closed'
-    const { code, failure } = await step('closed')
-    expect([code, failure?.message]).toEqual(['E_CONFLICT', expect.stringContaining('https://github.com/acme/other')])
-    expect(service.changes).toEqual([])
-  })
-
-  it('removes that of a fork whose repository is named, and every one of that name', async () => {
-    const { service, pullRequest, step } = scene()
-    pullRequest.headRepository = null
-    pullRequest.state = 'closed'
-    service.add({ name: NAME, repoUrl: 'https://github.com/mallory/agents' })
-    service.add({ name: NAME, repoUrl: null })
-    service.add({ name: `${NAME}0`, repoUrl: 'https://github.com/acme/agents' })
-    expect((await step('closed', { mode: 'teardown' })).code).toBe('E_CONFLICT')
-    const { status } = await step('closed', { mode: 'teardown', 'repo-url': 'https://github.com/mallory/agents' })
-    expect([status, service.held().map(({ name }) => name)]).toEqual(['removed', [`${NAME}0`]])
-  })
-
-  it('leaves what it asked for to post when no answer came, and tells what the service refused', async () => {
-    const { service, pullRequest, step } = scene()
-    await step('opened')
-    pullRequest.state = 'closed'
-    const failures = [
-      requestFailure({ kind: 'deadline', method: 'DELETE', ambiguous: true }),
-      httpFailure(403, { method: 'DELETE' }),
-    ]
-    for (const [failure, code, pending] of [
-      [failures[0], 'E_TIMEOUT', /^remove the deployment 'agent-pr-7'/],
-      [failures[1], 'E_AUTH', /^$/],
-    ] as const) {
-      service.controlPlane.deleteDeployment = async () => {
-        throw failure
-      }
-      const ended = await step('closed')
-      expect([ended.code, ended.state['pending']]).toEqual([code, expect.stringMatching(pending)])
-    }
-  })
-
-  it('believes a 404 only of the deployment itself', async () => {
-    const { service, pullRequest, step } = scene(createService({ headOf: () => HEAD, deletionReads: 5 }))
-    await step('opened')
-    pullRequest.state = 'closed'
-    const { getDeployment } = service.controlPlane
-    let reads = 0
-    service.controlPlane.getDeployment = async (id, signal) => {
-      if (++reads === 1) throw httpFailure(404, { detail: 'no backend' })
-      return await getDeployment(id, signal)
-    }
-    expect((await step('closed')).status).toBe('removed')
-    expect([reads > 1, service.held()]).toEqual([true, []])
+  it.each([
+    ['a branch is always its head', {}, [moved], HEAD, 'deployed', false],
+    ['an image of the head', IMAGE, [HEAD], HEAD, 'deployed', false],
+    ['an image of an older head', IMAGE, [moved], HEAD, 'skipped', true],
+    ['an image, while GitHub is behind its own event', IMAGE, [moved, HEAD], HEAD, 'deployed', true],
+    ['an image, of which GitHub says nothing the second time', IMAGE, [moved, undefined, moved], HEAD, 'deployed', true],
+    ['an image, of which GitHub says nothing', IMAGE, [undefined], HEAD, 'deployed', false],
+    ['an image, of which the event says nothing', IMAGE, [moved], null, 'deployed', false],
+  ])('%s', async (_, raw, heads, headSha, status, asked) => {
+    const ended = await deployed(raw, heads, headSha)
+    expect([ended.status, ended.asked]).toEqual([status, asked])
   })
 })

@@ -1,10 +1,11 @@
 import { describe, expect, it, vi } from 'vitest'
+import { deadlineOf } from '../../../src/client/deadline.ts'
 import { payloadOf, servesDescription } from '../../../src/action/github/proof.ts'
 import { GithubFailure } from '../../../src/action/github/failure.ts'
 import type { DeploymentRecord } from '../../../src/action/github/github.ts'
 import { sweepSection } from '../../../src/action/preview/report.ts'
 import type { RawInputs } from '../../../src/action/inputs.ts'
-import { httpFailure } from '../support/answers.ts'
+import { httpFailure } from '../../support/request-failure.ts'
 import { fakeDeps } from '../support/deps.ts'
 import { githubContext } from '../support/github.ts'
 import { createHub } from './support/hub.ts'
@@ -93,6 +94,21 @@ describe('a sweep', () => {
     held.revisions.push({ ...held.revisions[0]!, id: 'x', createdAt: new Date(NOW - DAY).toISOString() })
     expect(verdicts(await sweep())).toEqual({ 'agent-pr-1': 'kept' })
     expect(verdicts(await sweep({ 'preview-ttl': '12h' }))).toEqual({ 'agent-pr-1': 'removed' })
+  })
+
+  it('counts what it has found', async () => {
+    for (const [count, words] of [
+      [0, '0 deployments'],
+      [1, '1 deployment'],
+      [2, '2 deployments'],
+    ] as const) {
+      const { hub, sweep, preview } = scene()
+      for (let number = 1; number <= count; number++) {
+        hub.add(number)
+        preview(number)
+      }
+      expect((await sweep()).lines).toContain(`Found ${words} named like the previews of 'agent'.`)
+    }
   })
 
   it('looks only at what is named exactly like a preview', async () => {
@@ -280,5 +296,207 @@ describe('the section of the summary', () => {
       '| <code>agent-pr-1</code> | 1 | ⚠️ left alone | it was built from https&#58;//x/&#124;&#60;b&#62;&#64;mallory |',
     )
     expect([sweepSection(undefined), sweepSection([])]).toEqual(['', expect.stringContaining('There are none')])
+  })
+})
+
+describe('what a sweep tells', () => {
+  const closed = (numbers: number[]) => {
+    const made = scene()
+    for (const number of numbers) {
+      made.hub.add(number, { state: 'closed' })
+      made.preview(number)
+    }
+    return made
+  }
+  const row = (pullRequest: number, verdict: string, why = 'the pull request is closed') => ({
+    name: `agent-pr-${pullRequest}`,
+    pullRequest,
+    verdict,
+    why,
+  })
+
+  it('is what became of each, in the order of the pull requests', async () => {
+    const { sweep } = closed([10, 2, 7])
+    const { journal, lines } = await sweep()
+    expect(journal.sweep).toEqual([row(2, 'removed'), row(7, 'removed'), row(10, 'removed')])
+    expect(lines.filter((line) => line.startsWith('Removed'))).toEqual([
+      "Removed 'agent-pr-2': the pull request is closed.",
+      "Removed 'agent-pr-7': the pull request is closed.",
+      "Removed 'agent-pr-10': the pull request is closed.",
+    ])
+  })
+
+  it('is known while it goes on: what is planned, what was removed, what failed', async () => {
+    const { sweep, service, hub } = closed([1, 2, 3])
+    const deps = fakeDeps()
+    const told: Record<string, unknown>[] = []
+    const { deleteDeployment, getDeployment } = service.controlPlane
+    const tell = (doing: string) => void told.push({ [doing]: Object.values(verdicts(deps)) })
+    service.controlPlane.deleteDeployment = async (options) => {
+      tell('delete')
+      hub.add(2)
+      if (told.length === 2) throw httpFailure(500)
+      return await deleteDeployment(options)
+    }
+    service.controlPlane.getDeployment = async (id, signal) => {
+      tell('look')
+      return await getDeployment(id, signal)
+    }
+    await sweep({}, deps)
+    expect(told.slice(0, 2)).toEqual([
+      { delete: ['to remove', 'to remove', 'to remove'] },
+      { delete: ['to remove', 'kept', 'to remove'] },
+    ])
+    expect(told.slice(2).every((one) => JSON.stringify(one) === '{"look":["to remove","kept","failed"]}')).toBe(true)
+    expect(told.length).toBeGreaterThan(2)
+    expect(Object.values(verdicts(deps))).toEqual(['removed', 'kept', 'failed'])
+    expect(deps.lines).toContain("Keeping 'agent-pr-2' after all: the pull request is open, and the last revision is 0 s old.")
+  })
+
+  it('is known of those that are gone while it waits for the others', async () => {
+    const { sweep, service } = closed([1, 2])
+    const deps = fakeDeps()
+    const [first] = service.held()
+    const { getDeployment } = service.controlPlane
+    const told: unknown[] = []
+    service.controlPlane.getDeployment = async (id, signal) => {
+      if (id !== first?.id) told.push(Object.values(verdicts(deps)))
+      return await getDeployment(id, signal)
+    }
+    await sweep({}, deps)
+    expect(told[0]).toEqual(['removed', 'to remove'])
+  })
+
+  it('about those that it leaves alone, in the log', async () => {
+    const { sweep, hub, preview } = scene()
+    hub.add(1)
+    preview(1)
+    preview(2)
+    const { groups } = await sweep()
+    expect(groups).toContainEqual({
+      title: 'Previews',
+      lines: [
+        'agent-pr-1: kept: the pull request is open, and the last revision is 0 s old',
+        'agent-pr-2: left alone: this repository has no pull request 2',
+      ],
+    })
+  })
+
+  it('about a dry-run', async () => {
+    const { sweep } = closed([1])
+    expect((await sweep({ 'dry-run': 'true' })).lines).toContain('dry-run: nothing was changed.')
+    expect((await closed([1]).sweep()).lines).not.toContain('dry-run: nothing was changed.')
+  })
+
+  it('about those that could not be removed: a warning for each, and all of them in the failure', async () => {
+    const { sweep, service } = closed([1, 2, 3])
+    const [first, second] = service.held()
+    const { deleteDeployment } = service.controlPlane
+    service.controlPlane.deleteDeployment = async (options) => {
+      if (options.id === first?.id)
+        throw httpFailure(403, { method: 'DELETE', path: '/v2/deployments/1', detail: 'not enabled for this organization' })
+      if (options.id === second?.id) throw httpFailure(500, { method: 'DELETE', path: '/v2/deployments/2' })
+      return await deleteDeployment(options)
+    }
+    const { failure, warnings, journal } = await sweep()
+    const whys = [
+      `Removing the deployment 'agent-pr-1' (${first?.id}) failed: DELETE /v2/deployments/1 answered 403: not enabled for this organization.`,
+      `Removing the deployment 'agent-pr-2' (${second?.id}) failed: DELETE /v2/deployments/2 answered 500.`,
+    ]
+    expect(warnings).toEqual([`'agent-pr-1' could not be removed: ${whys[0]}`, `'agent-pr-2' could not be removed: ${whys[1]}`])
+    // The code and the advice are those of the first.
+    expect(failure).toMatchObject({
+      code: 'E_AUTH',
+      message: `2 of 3 previews should be gone and could not be removed:\n- agent-pr-1: ${whys[0]}\n- agent-pr-2: ${whys[1]}`,
+      tried: 'The others were dealt with: 1 removed, 2 not removed.',
+      next: 'Enable deployments for the organisation, or use a key of one that has them.',
+    })
+    expect(journal.sweep).toEqual([row(1, 'failed', whys[0]), row(2, 'failed', whys[1]), row(3, 'removed')])
+  })
+
+  it('about GitHub, when that did not answer: nothing was removed, and nothing is known', async () => {
+    const { sweep, hub } = closed([1, 2])
+    const request = httpFailure(502, { path: '/repos/acme/agents/pulls/1', attempts: 3 })
+    hub.getPullRequest = async () => {
+      throw new GithubFailure({ operation: 'reading a pull request', request, permission: null })
+    }
+    const { failure, journal } = await sweep()
+    expect(failure).toMatchObject({
+      code: 'E_UNAVAILABLE',
+      message: expect.stringMatching(/^The sweep failed: GitHub: reading a pull request failed: .*\nNothing was removed\.$/),
+      tried: 'GET /repos/acme/agents/pulls/1 was sent 3 times.',
+      next: 'Check github-token, and https://www.githubstatus.com; then run the step again.',
+      cause: { request },
+    })
+    expect(journal.sweep).toEqual([])
+  })
+
+  it('about the control plane, when that did not list anything', async () => {
+    const { sweep, service } = closed([1])
+    service.controlPlane.listDeployments = async () => {
+      throw httpFailure(401)
+    }
+    const { failure, journal } = await sweep()
+    expect(failure).toMatchObject({ code: 'E_AUTH', message: 'Listing the previews failed: GET /v2/deployments answered 401.' })
+    expect(journal.sweep).toEqual([])
+  })
+
+  it('about a token that is missing', async () => {
+    const { service } = scene()
+    const context = githubContext({ eventName: 'schedule' })
+    const { failure } = await runStep({
+      raw: { mode: 'sweep' },
+      context,
+      controlPlane: service.controlPlane,
+      github: undefined,
+    })
+    expect(failure).toMatchObject({
+      code: 'E_INPUT',
+      message: 'mode is sweep, and there is no github-token: the state of the pull requests cannot be read.',
+      tried: 'Nothing was removed.',
+      next: 'Leave github-token at its default, and give the job the permission `pull-requests: read`.',
+    })
+  })
+
+  it('ends with the cancellation: the others are not touched any more', async () => {
+    const { sweep, service, names } = closed([1, 2])
+    const deps = fakeDeps()
+    const deleteDeployment = vi.fn(async () => {
+      deps.abort()
+      throw httpFailure(0, { kind: 'cancelled', method: 'DELETE', summary: 'was cancelled' })
+    })
+    service.controlPlane.deleteDeployment = deleteDeployment
+    const { failure, warnings } = await sweep({}, deps)
+    expect(failure).toMatchObject({
+      code: 'E_CANCELLED',
+      message: expect.stringMatching(/^Removing the deployment 'agent-pr-1'/),
+    })
+    expect([warnings, deleteDeployment.mock.calls.length, names()]).toEqual([[], 1, ['agent-pr-1', 'agent-pr-2']])
+    expect(verdicts(deps)).toEqual({ 'agent-pr-1': 'to remove', 'agent-pr-2': 'to remove' })
+  })
+})
+
+describe('what a sweep asks for', () => {
+  it('is a list of what may be a preview, within the timeout, and nothing listens afterwards', async () => {
+    const { sweep, service } = scene()
+    const listDeployments = vi.spyOn(service.controlPlane, 'listDeployments')
+    const deps = fakeDeps()
+    await sweep({ timeout: '20m' }, deps)
+    const [[options]] = listDeployments.mock.calls as [[Parameters<typeof listDeployments>[0]]]
+    expect([options.nameContains, deadlineOf(options.signal)]).toEqual(['agent-pr-', deps.effects.now() + 1_200_000])
+    deps.abort()
+    expect(options.signal.aborted).toBe(false)
+  })
+
+  it('is each deployment once, also when two pages have it', async () => {
+    const { sweep, service, hub, preview } = scene()
+    hub.add(1)
+    preview(1)
+    const { listDeployments } = service.controlPlane
+    service.controlPlane.listDeployments = async (options) => {
+      const listed = await listDeployments(options)
+      return [...listed, ...listed]
+    }
+    expect((await sweep()).journal.sweep).toHaveLength(1)
   })
 })

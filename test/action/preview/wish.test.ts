@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { parseStepInputs, type RawInputs } from '../../../src/action/inputs.ts'
-import { INPUT_NAMES, inputSpec } from '../../../src/action/registry.ts'
-import { ActionFailure } from '../../../src/action/report/error-codes.ts'
+import type { InputProblem } from '../../../src/action/parse/problem.ts'
+import { previewOf, sweepOf } from '../../../src/action/preview/wish.ts'
 import { DEPLOYMENT_ID, DIGEST } from '../support/answers.ts'
 import { githubContext } from '../support/github.ts'
+import { DEFAULT_INPUTS, refusal } from '../support/inputs.ts'
 
 const HEAD = { ref: 'feature', sha: 'b'.repeat(40), repo: { full_name: 'acme/agents' } }
 const DAY = 86_400_000
@@ -17,21 +18,9 @@ function pullRequest(changes: { action?: string; state?: string; head?: unknown;
   })
 }
 
-function parse(changes: Partial<RawInputs>, context = pullRequest()) {
-  const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  const raw = { ...defaults, 'github-token': '', 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
-  return parseStepInputs(raw, context, 0)
-}
-
-function refusal(changes: Partial<RawInputs>, context = pullRequest()): string {
-  try {
-    parse(changes, context)
-  } catch (error) {
-    if (error instanceof ActionFailure && error.code === 'E_INPUT') return error.message
-    throw error
-  }
-  throw new Error('the inputs were accepted')
-}
+const parse = (changes: Partial<RawInputs>, context = pullRequest()) =>
+  parseStepInputs({ ...DEFAULT_INPUTS, 'deployment-name': 'agent', ...changes }, context, 0)
+const refused = (changes: Partial<RawInputs>, context = pullRequest()): string => refusal(() => parse(changes, context))
 
 describe('mode: preview', () => {
   it('deploys the head of the pull request to a deployment of its own', () => {
@@ -75,12 +64,12 @@ describe('mode: preview', () => {
     [{ 'smoke-test-expect': 'pong' }, /smoke-test-input is empty/],
     [{ 'preview-ttl': '7' }, /preview-ttl '7' has no unit/],
   ])('refuses %j', (changes, says) => {
-    expect(refusal({ mode: 'preview', ...changes })).toMatch(says)
+    expect(refused({ mode: 'preview', ...changes })).toMatch(says)
   })
 
   it('refuses a fork that nobody named, and an event without a pull request', () => {
     const fork = pullRequest({ head: { ...HEAD, repo: { full_name: 'mallory/agents' } }, eventName: 'pull_request_target' })
-    expect(refusal({ mode: 'preview' }, fork)).toMatch(/repo-url is empty, and the pull request comes from a fork/)
+    expect(refused({ mode: 'preview' }, fork)).toMatch(/repo-url is empty, and the pull request comes from a fork/)
     const named = parse({ mode: 'preview', 'repo-url': 'https://github.com/mallory/agents' }, fork)
     expect(named).toMatchObject({
       preview: {
@@ -91,10 +80,10 @@ describe('mode: preview', () => {
         ],
       },
     })
-    expect(refusal({ mode: 'preview' }, githubContext())).toMatch(
+    expect(refused({ mode: 'preview' }, githubContext())).toMatch(
       /mode is preview, and the event push is not one of a pull request/,
     )
-    expect(refusal({ mode: 'preview' }, githubContext({ eventName: 'pull_request' }))).toMatch(/has no pull request/)
+    expect(refused({ mode: 'preview' }, githubContext({ eventName: 'pull_request' }))).toMatch(/has no pull request/)
   })
 })
 
@@ -121,10 +110,10 @@ describe('mode: teardown', () => {
 
   it('refuses an event without a pull request, an issue among them', () => {
     const issue = githubContext({ eventName: 'issue_comment', payload: { issue: { number: 7, state: 'open' } } })
-    expect(refusal({ mode: 'teardown' }, issue)).toMatch(
+    expect(refused({ mode: 'teardown' }, issue)).toMatch(
       /mode is teardown, and the payload of the event issue_comment has no pull request/,
     )
-    expect(refusal({ mode: 'teardown', 'deployment-id': DEPLOYMENT_ID })).toMatch(/deployment-id is set/)
+    expect(refused({ mode: 'teardown', 'deployment-id': DEPLOYMENT_ID })).toMatch(/deployment-id is set/)
   })
 })
 
@@ -141,8 +130,72 @@ describe('mode: sweep', () => {
   })
 
   it('refuses to sweep without a name, without a repository, and with an odd age', () => {
-    expect(refusal({ mode: 'sweep', 'deployment-name': '' })).toMatch(/deployment-name is empty, and mode is sweep/)
-    expect(refusal({ mode: 'sweep' }, githubContext({ repository: '' }))).toMatch(/GITHUB_REPOSITORY/)
-    expect(refusal({ mode: 'sweep', 'preview-ttl': '366d' })).toMatch(/longer than 365 days/)
+    expect(refused({ mode: 'sweep', 'deployment-name': '' })).toMatch(/deployment-name is empty, and mode is sweep/)
+    expect(refused({ mode: 'sweep' }, githubContext({ repository: '' }))).toMatch(/GITHUB_REPOSITORY/)
+    expect(refused({ mode: 'sweep', 'preview-ttl': '366d' })).toMatch(/longer than 365 days/)
+  })
+})
+
+describe('what is refused', () => {
+  const nowhere = githubContext({ eventName: '', repository: '' })
+
+  it.each([
+    [
+      'a preview of another event',
+      previewOf,
+      { mode: 'preview', context: githubContext() },
+      'is preview, and the event push is not one of a pull request',
+      'run this step on pull_request, or use mode: deploy for other events',
+    ],
+    [
+      'a preview of no event',
+      previewOf,
+      { mode: 'preview', context: nowhere },
+      'is preview, and the event (none) is not one of a pull request',
+      'run this step on pull_request, or use mode: deploy for other events',
+    ],
+    [
+      'a teardown of an event without a pull request',
+      previewOf,
+      { mode: 'teardown', context: githubContext() },
+      'is teardown, and the payload of the event push has no pull request',
+      'run this step on pull_request events',
+    ],
+    [
+      'a teardown of no event',
+      previewOf,
+      { mode: 'teardown', context: nowhere },
+      'is teardown, and the payload of the event (none) has no pull request',
+      'run this step on pull_request events',
+    ],
+    [
+      'a sweep outside a workflow',
+      sweepOf,
+      { context: nowhere },
+      'is sweep, and GITHUB_REPOSITORY does not say which repository this is',
+      'run this step in a workflow',
+    ],
+  ] as const)('is %s, with what helps', (_, read, options, problem, fix) => {
+    const problems: InputProblem[] = []
+    const fields = { 'deployment-name': 'agent' }
+    expect((read as (given: object) => unknown)({ ...options, fields, problems })).toBeUndefined()
+    expect(problems).toEqual([{ input: 'mode', problem, fix }])
+  })
+
+  it('is nothing more where only the name is missing: that is told elsewhere', () => {
+    const problems: InputProblem[] = []
+    expect(sweepOf({ fields: {}, context: githubContext(), problems })).toBeUndefined()
+    expect(previewOf({ mode: 'preview', fields: {}, context: pullRequest(), problems })).toBeUndefined()
+    expect(problems).toEqual([])
+  })
+})
+
+describe('the age that a preview may have', () => {
+  it('is a week where nothing is said', () => {
+    const fields = { 'deployment-name': 'agent' }
+    expect(sweepOf({ fields, context: githubContext(), problems: [] })).toMatchObject({ ttlMs: 7 * DAY })
+    expect(sweepOf({ fields: { ...fields, 'preview-ttl': 1000 }, context: githubContext(), problems: [] })).toMatchObject({
+      ttlMs: 1000,
+    })
   })
 })

@@ -108,3 +108,147 @@ describe('a promotion is refused', () => {
     expect(next).toContain('deployments: write')
   })
 })
+
+describe('what a refusal says', () => {
+  const config = (changes: Record<string, unknown>) =>
+    revision('DEPLOYED', {
+      id: OLD_REVISION_ID,
+      source_revision_config: { repo_ref: 'main', graph_config_path: 'langgraph.json', repo_commit_sha: COMMIT, ...changes },
+    })
+  const untold = deployment({ name: 'staging', source_config: {} })
+  const tagProblem = 'The repository has no tag refs/tags/v1 that names a commit, as far as github-token may see.'
+  const untagged = { from: { name: 'staging' } }
+  const otherRepository = 'Promote from a workflow of the repository that is deployed.'
+  const untoldNext = 'Nothing can be proven without it: deploy the tag with mode: deploy.'
+  const digestNext = "Deploy the image to 'staging' by its digest: name@sha256:…."
+  const named = `The revision ${OLD_REVISION_ID} of 'staging' runs`
+
+  it.each<[string, Evidence, string, string]>([
+    [
+      'of a revision that does not serve',
+      git({ revision: revision('BUILDING', { id: OLD_REVISION_ID }) }),
+      `The live revision of 'staging', ${OLD_REVISION_ID}, is BUILDING, not DEPLOYED.`,
+      "Deploy 'staging' first, and see its smoke test pass.",
+    ],
+    [
+      'of git, by an image',
+      git({ wish: { from: { name: 'staging' }, imageUri: DIGEST } }),
+      "'staging' is built from git, and image-uri names an image.",
+      'Take image-uri out, and give the tag of the release.',
+    ],
+    [
+      'of another repository',
+      git({ repoUrl: 'https://github.com/acme/other' }),
+      `'staging' is built from ${REPO_URL}, and this workflow runs in https://github.com/acme/other: its tags say nothing about that one.`,
+      otherRepository,
+    ],
+    [
+      'outside a repository',
+      git({ repoUrl: undefined }),
+      `'staging' is built from ${REPO_URL}, and this workflow runs in none: its tags say nothing about that one.`,
+      otherRepository,
+    ],
+    [
+      'of a repository that is not told',
+      git({ deployment: untold }),
+      `'staging' is built from a repository that the control plane does not tell, and this workflow runs in ${REPO_URL}: its tags say nothing about that one.`,
+      otherRepository,
+    ],
+    [
+      'of a tag that is not there',
+      git({ tagCommit: null }),
+      tagProblem,
+      'Push the tag, give the job the permission contents: read, and run the step again.',
+    ],
+    [
+      'of a tag that was not looked for',
+      git({ tagCommit: undefined }),
+      tagProblem,
+      'Push the tag, give the job the permission contents: read, and run the step again.',
+    ],
+    [
+      'of a commit that is not told',
+      git({ revision: config({ repo_commit_sha: null }) }),
+      `The control plane does not tell the commit of the revision ${OLD_REVISION_ID}.`,
+      untoldNext,
+    ],
+    [
+      'of a configuration that is not told',
+      git({ revision: config({ graph_config_path: null }) }),
+      `The control plane does not tell the graph configuration of the revision ${OLD_REVISION_ID}.`,
+      untoldNext,
+    ],
+    [
+      'of another commit',
+      git({ revision: config({}), tagCommit: OTHER_COMMIT }),
+      `'staging' serves another commit than the tag names:\n- live: ${COMMIT} (revision ${OLD_REVISION_ID})\n- wanted: ${OTHER_COMMIT} (refs/tags/v1)`,
+      "Deploy the commit of the tag to 'staging' and see it pass, or move the release to the commit that was proven.",
+    ],
+    [
+      'of an image by a tag that may move',
+      image('registry.example.com/team/agent:1.0'),
+      `${named} registry.example.com/team/agent:1.0, which names no digest: another image may have its name by now.`,
+      digestNext,
+    ],
+    [
+      'of an image that is not told',
+      image(null),
+      `${named} an image that the control plane does not tell, which names no digest: another image may have its name by now.`,
+      digestNext,
+    ],
+    [
+      'of another image',
+      image(DIGEST, { wish: { ...untagged, imageUri: OTHER_DIGEST } }),
+      `'staging' serves another image than image-uri names:\n- live: sha256:${'a'.repeat(64)} (revision ${OLD_REVISION_ID})\n- wanted: sha256:${'b'.repeat(64)}`,
+      "Deploy that image to 'staging' and see it pass, or promote the one that serves there.",
+    ],
+    [
+      'of an image that names no digest',
+      image(DIGEST, { wish: { ...untagged, imageUri: 'registry.example.com/team/agent:1.0' } }),
+      `'staging' serves another image than image-uri names:\n- live: sha256:${'a'.repeat(64)} (revision ${OLD_REVISION_ID})\n- wanted: none`,
+      "Deploy that image to 'staging' and see it pass, or promote the one that serves there.",
+    ],
+    [
+      'of an image whose tag is not there',
+      image(DIGEST, { tagCommit: null }),
+      tagProblem,
+      'Push the tag and give the job the permission contents: read, or give image-uri.',
+    ],
+    [
+      'of an image whose tag was not looked for',
+      image(DIGEST, { tagCommit: undefined }),
+      tagProblem,
+      'Push the tag and give the job the permission contents: read, or give image-uri.',
+    ],
+    [
+      'of an image that a workflow of another commit deployed',
+      image(DIGEST, { tagCommit: OTHER_COMMIT }),
+      `The image that 'staging' serves was deployed by a workflow of another commit than the tag names:\n- live: ${COMMIT} (revision ${OLD_REVISION_ID}, environment staging)\n- wanted: ${OTHER_COMMIT} (refs/tags/v1)`,
+      "Deploy the image of the tag to 'staging' and see it pass, or name the image by its digest in image-uri.",
+    ],
+    [
+      'without a record',
+      git({ proof: null }),
+      `There is no record that the revision ${OLD_REVISION_ID} of 'staging' has passed its smoke test: GitHub's deployments of this repository have none for this control plane, or a later one says that it has failed it.`,
+      "Deploy 'staging' with environment and smoke-test-input set (and the permission deployments: write): the step that passes leaves the record.",
+    ],
+  ])('%s', (_, evidence, message, next) => {
+    expect(refusalOf(evidence)).toMatchObject({ code: 'E_CONFLICT', message, tried: 'Nothing was changed.', next })
+  })
+
+  it('is nothing where the letter case of a commit is all that differs', () => {
+    expect(judge(image(DIGEST, { proof: { ...proof, sha: COMMIT.toUpperCase() } }))).toMatchObject({ imageUri: DIGEST })
+    expect(judge(git({ tagCommit: COMMIT.toUpperCase() }))).toMatchObject({ commit: COMMIT.toUpperCase() })
+  })
+
+  it('is nothing about the tag where an image is named', () => {
+    const wish = { ...untagged, imageUri: DIGEST }
+    for (const tagCommit of [null, undefined, OTHER_COMMIT]) {
+      expect(judge(image(DIGEST, { wish, tagCommit }))).toEqual({ kind: 'external_docker', imageUri: DIGEST })
+    }
+  })
+
+  it('is nothing about the workflow that deployed a commit: the commit itself is compared', () => {
+    expect(judge(git({ proof: { ...proof, sha: OTHER_COMMIT } }))).toMatchObject({ commit: COMMIT })
+  })
+})

@@ -3,35 +3,27 @@ import { markerOf } from '../../../src/action/github/comment.ts'
 import { renderComment, startedAtOf } from '../../../src/action/report/comment.ts'
 import type { SummaryData } from '../../../src/action/report/summary.ts'
 import { readable } from '../../support/readable.ts'
-import { NEW_REVISION_ID } from '../support/answers.ts'
+import { NEW_REVISION_ID, REPO_URL } from '../support/answers.ts'
+import { summaryFields } from './support.ts'
 
 const START = Date.UTC(2026, 0, 1)
 const RUN = 'https://github.com/acme/agents/actions/runs/1/attempts/1'
 
-function data(changes: Partial<SummaryData> = {}): SummaryData {
-  return {
-    status: 'deployed',
-    failure: undefined,
+function render(changes: Partial<SummaryData> = {}): string {
+  const data = summaryFields({
     outputs: { 'deployment-name': 'agent', 'revision-id': NEW_REVISION_ID, 'deployment-url': 'https://agent.example.com' },
-    source: { kind: 'git_host', repoUrl: 'https://github.com/acme/agents', repoRef: 'main', configPath: 'langgraph.json' },
+    source: { kind: 'git_host', repoUrl: REPO_URL, repoRef: 'main', configPath: 'langgraph.json' },
     transitions: [
       { status: 'BUILDING', at: START },
       { status: 'DEPLOYED', at: START + 5000 },
     ],
-    plan: undefined,
-    notes: [],
     logTail: { title: 'Build log', lines: ['a line of the log'] },
-    smokeTest: undefined,
-    export: undefined,
-    rateLimitWaitMs: 0,
     startedAt: START,
     endedAt: START + 6000,
-    github: { serverUrl: 'https://github.com', actionRepository: 'acme/deploy-agent-server' },
     ...changes,
-  }
+  })
+  return renderComment({ data, key: 'staging', runUrl: RUN })
 }
-
-const render = (changes: Partial<SummaryData> = {}): string => renderComment({ data: data(changes), key: 'staging', runUrl: RUN })
 
 const FAILURE = { code: 'E_BUILD_FAILED', message: 'The build failed.', tried: 'Once.', next: 'Mend it.' } as const
 

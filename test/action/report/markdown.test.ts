@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { block, clipBytes, code, html, inline, link } from '../../../src/action/report/markdown.ts'
+import { block, clipBytes, code, html, inline, link, prose } from '../../../src/action/report/markdown.ts'
 
 const hostile = fc.string({
   unit: fc.constantFrom(
@@ -64,6 +64,26 @@ describe('inline', () => {
   it('leaves ordinary words alone', () => {
     expect(inline('BUILD_FAILED after 3 min (exit code 1), see build-log.txt')).toBe(
       'BUILD_FAILED after 3 min (exit code 1), see build-log.txt',
+    )
+  })
+})
+
+describe('prose', () => {
+  it('makes code of what stands between backticks, and keeps the words around it apart', () => {
+    expect(prose('Raise `timeout`, or check `api-key` and `a_b <c>`.')).toBe(
+      'Raise <code>timeout</code>, or check <code>api-key</code> and <code>a_b &#60;c&#62;</code>.',
+    )
+    expect(prose('one ` alone')).toBe('one &#96; alone')
+  })
+
+  it('leaves nothing else that Markdown or HTML could read', () => {
+    fc.assert(
+      fc.property(hostile, (text) => {
+        const rest = prose(text)
+          .replace(/<code>|<\/code>/g, '')
+          .replace(/&#\d+;/g, ',')
+        expect(rest).not.toMatch(/[<>`|[\]*#&\n\r@\\~$!{}"^]/)
+      }),
     )
   })
 })

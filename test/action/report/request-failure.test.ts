@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { requestFailure as toFailure } from '../../../src/action/report/request-failure.ts'
 import { ERROR_CODES, statusOf } from '../../../src/action/report/error-codes.ts'
+import { GithubFailure } from '../../../src/action/github/failure.ts'
 import { DuplicateNameError } from '../../../src/client/failure.ts'
-import { httpFailure, requestFailure } from '../support/answers.ts'
+import { httpFailure, requestFailure } from '../../support/request-failure.ts'
 
 describe('the code of a failed request', () => {
   it.each([
@@ -62,6 +63,46 @@ describe('its words', () => {
     [requestFailure({ code: 'SELF_SIGNED_CERT_IN_CHAIN' }), 'NODE_EXTRA_CA_CERTS'],
   ])('help where a cause is known: %s', (failure, says) => {
     expect(toFailure(failure, 'It').next).toContain(says)
+  })
+
+  it('name the address that was asked, where a wrong one is the usual cause', () => {
+    const address = 'https://api.host.example.com/prefix'
+    const line = `\nThe address that was asked: ${address}`
+    expect(toFailure(httpFailure(401, { address, requestId: 'r-1' }), 'It').message).toBe(
+      `It failed: GET /v2/deployments answered 401.${line}\nRequest id: r-1`,
+    )
+    const html = requestFailure({ kind: 'protocol', code: 'html', summary: 'answered 200 with HTML', address })
+    expect(toFailure(html, 'It').message).toBe(`It failed: GET /v2/deployments answered 200 with HTML.${line}`)
+    expect(toFailure(requestFailure({ kind: 'unsupported', address }), 'It').message).toContain(line)
+    expect(toFailure(httpFailure(422, { address }), 'It').message).not.toContain(address)
+    expect(toFailure(httpFailure(401), 'It').message).not.toContain('address')
+  })
+
+  it('speak of GitHub only where GitHub has refused', () => {
+    expect(toFailure(httpFailure(401), 'It').next).not.toContain('GitHub')
+    const refused = new GithubFailure({ operation: 'reading', request: httpFailure(401), permission: null })
+    expect(toFailure(refused, 'It').next).toContain('github-token')
+  })
+
+  it.each([
+    [
+      '/v2/deployments',
+      'https://127.0.0.1:8787',
+      'It speaks plain http there: write http://127.0.0.1:8787 in control-plane-url.',
+    ],
+    ['/api/v1/bulk-exports', 'https://127.0.0.1:8787', 'It speaks plain http there: write http://127.0.0.1:8787 in api-url.'],
+    ['/v2/deployments', null, 'It speaks plain http there: write http://… in control-plane-url.'],
+  ])('tell who asks for TLS where there is none: %s at %s', (path, address, next) => {
+    const detail = 'write EPROTO 40B7:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:record/ssl3_record.c:354:'
+    const failure = requestFailure({ code: 'EPROTO', summary: 'could not reach it', detail, path, address })
+    expect(toFailure(failure, 'It')).toMatchObject({ code: 'E_UNAVAILABLE', next })
+  })
+
+  it('name the inputs of a field that was refused', () => {
+    const detail = 'body.source_revision_config.repo_ref: no such branch'
+    expect(toFailure(httpFailure(422, { detail }), 'It').next).toBe(
+      `${ERROR_CODES.E_VALIDATION.remedy} In the workflow \`repo_ref\` is \`repo-ref\` or \`tag\`.`,
+    )
   })
 
   it('show the beginning of an answer that was not understood', () => {

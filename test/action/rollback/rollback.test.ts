@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { httpFailure, requestFailure } from '../support/answers.ts'
+import { httpFailure, requestFailure } from '../../support/request-failure.ts'
 import { BACK, BAD, BAD_COMMIT, GOOD, GOOD_COMMIT, OTHER, planeOf, step, TEST, world } from './support.ts'
 
 const tag = (name: string) =>
@@ -174,8 +174,23 @@ describe('a revision that serves and is bad', () => {
   })
 
   it('where the control plane does not tell what serves, goes back to the newest that was deployed', async () => {
-    const { status, state } = await step({ state: world({ active: null }), ...failing })
+    const { status, state } = await step({ state: world({ active: undefined }), ...failing })
     expect([status, state.changes]).toEqual(['rolled-back', ['patch main', `redeploy ${GOOD}`]])
+  })
+
+  it('does not take for serving what has stopped, where the control plane tells', async () => {
+    const worldOf = (active: null | undefined) => world({ active, ends: ['BUILD_FAILED', 'DEPLOYED'] })
+    const silent = await step({ state: worldOf(undefined) })
+    expect([silent.state.changes, silent.story]).toEqual([
+      ['patch main'],
+      `Rolled back: the revision ${GOOD} never stopped serving.`,
+    ])
+    const stopped = await step({ state: worldOf(null) })
+    expect(stopped.state.changes).toEqual(['patch main', `redeploy ${GOOD}`])
+    expect(stopped).toMatchObject({ status: 'rolled-back', outputs: { 'revision-id': BACK } })
+    const hopeless = await step({ state: { ...worldOf(null), canRedeploy: false } })
+    expect(hopeless.status).toBe('failed')
+    expect(hopeless.story).toMatch(/^The rollback is not possible: .*\. No revision serves\.$/)
   })
 
   it('is told with the failure of the rollback, when that fails as well', async () => {

@@ -28,6 +28,10 @@ describe('what the job summary tells of a rollback', () => {
     expect(section).not.toContain('<deploy>')
   })
 
+  it('shortens the commit, as the other tables do', () => {
+    expect(rollbackSection({ ...REPORT, commit: 'c0ffee'.padEnd(40, '0') }, 2000)).toContain('<code>c0ffee000000</code>')
+  })
+
   it('names the last good one once where it never stopped serving', () => {
     const section = rollbackSection({ ...REPORT, revisionId: 'good-id', transitions: [], logTail: undefined }, 0)
     expect(section.match(/good-id/g)).toHaveLength(1)

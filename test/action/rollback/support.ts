@@ -4,7 +4,8 @@ import type { Inputs } from '../../../src/action/inputs.ts'
 import { run } from '../../../src/action/main.ts'
 import type { SmokeTest } from '../../../src/action/smoke/smoke-test.ts'
 import type { DeploymentPatch } from '../../../src/contract/deployment.ts'
-import { deployment, httpFailure, revision } from '../support/answers.ts'
+import { httpFailure } from '../../support/request-failure.ts'
+import { deployment, revision } from '../support/answers.ts'
 import { fakeDeps, inputs } from '../support/deps.ts'
 
 export const GOOD = '00000000-0000-4000-8000-00000000000a'
@@ -21,7 +22,8 @@ type Revision = { id: string; status: string; source: Source }
 /** One deployment with a good revision, kept in memory. The first change makes `BAD`, the second `BACK`. */
 export type World = {
   revisions: Revision[]
-  active: string | null
+  /** Null: nothing serves. Undefined: the control plane does not tell. */
+  active: string | null | undefined
   /** How the next revisions end, `BAD` first. */
   ends: string[]
   /** The commits that branches and tags are at. */
@@ -56,7 +58,7 @@ function add(state: World, source: Source): string {
   const id = [BAD, BACK][state.revisions.length - 1] ?? OTHER
   const status = state.ends.shift() ?? 'DEPLOYED'
   state.revisions.push({ id, status, source })
-  if (status === 'DEPLOYED' && state.active !== null) state.active = id
+  if (status === 'DEPLOYED' && state.active !== undefined) state.active = id
   return id
 }
 
@@ -103,6 +105,20 @@ export function planeOf(state: World): Partial<ControlPlane> {
   }
 }
 
+/** An agent server that answers a run well, or with an error event, as `answersWell` says. */
+export const agentThat =
+  (answersWell: () => boolean) =>
+  (url: string): AgentServer => ({
+    url,
+    streamRun: async function* () {
+      yield answersWell()
+        ? { event: 'updates', data: { node: { answer: 'pong' } } }
+        : { event: 'error', data: { message: 'no such tool' } }
+    },
+    searchAssistants: async () => [],
+    ok: async () => undefined,
+  })
+
 /** Runs a step that rolls back. `answers`: whether the agent answers well, at each smoke test. */
 export async function step({
   state = world(),
@@ -121,19 +137,11 @@ export async function step({
 }) {
   const deps: ReturnType<typeof fakeDeps> = fakeDeps({ ...planeOf(state), ...plane }, () => onSleep?.(deps))
   const left = [...answers]
-  const tested: (string | null)[] = []
-  const agentServer = (url: string): AgentServer => ({
-    url,
-    streamRun: async function* () {
-      tested.push(state.active)
-      onTest?.()
-      const good = left.shift() ?? true
-      yield good
-        ? { event: 'updates', data: { node: { answer: 'pong' } } }
-        : { event: 'error', data: { message: 'no such tool' } }
-    },
-    searchAssistants: async () => [],
-    ok: async () => undefined,
+  const tested: (string | null | undefined)[] = []
+  const agentServer = agentThat(() => {
+    tested.push(state.active)
+    onTest?.()
+    return left.shift() ?? true
   })
   const outcome = await run(inputs({ rollbackOnFailure: true, ...wanted }), { ...deps, agentServer })
   const failure = 'failure' in outcome ? outcome.failure : undefined

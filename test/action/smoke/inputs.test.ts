@@ -1,26 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { parseInputs, type RawInputs } from '../../../src/action/inputs.ts'
-import { INPUT_NAMES, inputSpec } from '../../../src/action/registry.ts'
-import { ActionFailure } from '../../../src/action/report/error-codes.ts'
 import { DIGEST } from '../support/answers.ts'
 import { githubContext } from '../support/github.ts'
+import { DEFAULT_INPUTS, refusal } from '../support/inputs.ts'
 
-function raw(changes: Partial<RawInputs> = {}): RawInputs {
-  const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  return { ...defaults, 'github-token': '', 'api-key': 'key-of-the-test', 'deployment-name': 'agent', ...changes }
-}
-
-const parse = (changes: Partial<RawInputs>) => parseInputs(raw(changes), githubContext())
-
-function refusal(changes: Partial<RawInputs>): string {
-  try {
-    parse(changes)
-  } catch (error) {
-    if (error instanceof ActionFailure && error.code === 'E_INPUT') return error.message
-    throw error
-  }
-  throw new Error('the inputs were accepted')
-}
+const parse = (changes: Partial<RawInputs>) =>
+  parseInputs({ ...DEFAULT_INPUTS, 'deployment-name': 'agent', ...changes }, githubContext())
+const refused = (changes: Partial<RawInputs>): string => refusal(() => parse(changes))
 
 const INPUT = { 'smoke-test-input': '{"messages":[]}' } as const
 
@@ -61,8 +47,8 @@ describe('the inputs of the smoke test', () => {
   })
 
   it('are refused without an input to run', () => {
-    expect(refusal({ 'smoke-test-expect': 'pong' })).toContain('smoke-test-expect is set, and smoke-test-input is empty')
-    expect(refusal({ 'smoke-test-assistant': 'agent' })).toContain('set smoke-test-input, or take smoke-test-assistant out')
+    expect(refused({ 'smoke-test-expect': 'pong' })).toContain('smoke-test-expect is set, and smoke-test-input is empty')
+    expect(refused({ 'smoke-test-assistant': 'agent' })).toContain('set smoke-test-input, or take smoke-test-assistant out')
   })
 
   it.each<[Partial<RawInputs>, string[]]>([
@@ -75,7 +61,7 @@ describe('the inputs of the smoke test', () => {
     [{ ...INPUT, 'smoke-test-expect': '(pong' }, ["smoke-test-expect '(pong' is not a regular expression (Unterminated group)"]],
     [{ ...INPUT, 'smoke-test-timeout': '30' }, ["smoke-test-timeout '30' has no unit"]],
   ])('%j is refused before any request', (changes, words) => {
-    const message = refusal(changes)
+    const message = refused(changes)
     for (const expected of words) expect(message).toContain(expected)
     expect(message).not.toContain('hunter2')
   })

@@ -3,7 +3,7 @@ import type { AgentServer, StreamRunOptions } from '../../../src/client/agent-se
 import type { RunEvent } from '../../../src/contract/run-stream.ts'
 import type { ActionFailure } from '../../../src/action/report/error-codes.ts'
 import { type SmokeTest, smokeTest } from '../../../src/action/smoke/smoke-test.ts'
-import { httpFailure, requestFailure } from '../support/answers.ts'
+import { httpFailure, requestFailure } from '../../support/request-failure.ts'
 import { fakeDeps, type TestDeps } from '../support/deps.ts'
 
 const TEST: SmokeTest = { input: { messages: [] }, assistant: 'agent', streamMode: 'updates', timeoutMs: 120_000 }
@@ -208,7 +208,24 @@ describe('a revision that warms up', () => {
     expect(report?.attempts).toBe(3)
     expect(Math.min(...effects.slept)).toBeGreaterThan(0)
     if (failure.message.includes('429')) expect(effects.slept).toEqual([7000, 7000])
-    expect(lines.filter((line) => line.startsWith('The agent is not there yet'))).toHaveLength(2)
+    expect(lines.filter((line) => line.startsWith('The agent is not there yet'))).toEqual([
+      `The agent is not there yet: ${failure.message}. Asking again until 2 min are over.`,
+    ])
+  })
+
+  it('says each reason once, as a sentence, and once a minute that it still is not there', async () => {
+    const missing = httpFailure(404, { detail: 'No deployment at /agents/a.' })
+    const { lines } = await smoke({ runs: [[missing], [stream503], [stream503], [missing]], test: { timeoutMs: 180_000 } })
+    const told = lines.filter((line) => line.startsWith('The agent is'))
+    expect(told.slice(0, 3)).toEqual([
+      'The agent is not there yet: GET /v2/deployments answered 404: No deployment at /agents/a. Asking again until 3 min are over.',
+      'The agent is not there yet: POST /runs/stream answered 503. Asking again until 3 min are over.',
+      'The agent is not there yet: GET /v2/deployments answered 404: No deployment at /agents/a. Asking again until 3 min are over.',
+    ])
+    expect(told.slice(3)).toEqual([
+      expect.stringMatching(/^The agent is still not there after 1 min( \d+ s)?\.$/),
+      expect.stringMatching(/^The agent is still not there after 2 min( \d+ s)?\.$/),
+    ])
   })
 
   it('is given up at the end of the time, with the last reason', async () => {
@@ -234,6 +251,74 @@ describe('a revision that warms up', () => {
     const { failure, effects } = await smoke({ runs: [[unknown]] })
     expect(failure?.next).toBe('Set smoke-test-assistant to a graph that the configuration file names.')
     expect(effects.slept.reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(10_000)
+  })
+
+  const missing = httpFailure(404, { detail: 'Not Found' })
+  const graphs = (...names: string[]) =>
+    names.map((graph, index) => ({ assistant_id: `id-${index}`, graph_id: graph, name: null }))
+  const sleptMs = ({ slept }: { slept: number[] }) => slept.reduce((sum, ms) => sum + ms, 0)
+
+  it('is not asked for ever for an assistant that its list does not have, whatever its 404 says', async () => {
+    const { failure, effects, report } = await smoke({
+      runs: [[missing]],
+      assistants: async () => graphs('echo', 'echo', 'other'),
+    })
+    expect(failure).toMatchObject({
+      code: 'E_SMOKE_TEST',
+      message:
+        'GET /v2/deployments answered 404: Not Found\n' +
+        "The agent server does not have this assistant. It has 'echo', 'other'.",
+      next: 'Set smoke-test-assistant to one that the agent server has.',
+    })
+    expect(sleptMs(effects)).toBeGreaterThanOrEqual(10_000)
+    expect(sleptMs(effects)).toBeLessThan(20_000)
+    expect(report?.result).toBe('failed')
+  })
+
+  it('is told from one that says so itself, which is not asked for longer than 10 s', async () => {
+    const unknown = httpFailure(404, { detail: 'No assistant found for "agnet".' })
+    const { failure, effects } = await smoke({ runs: [[unknown]], assistants: async () => graphs('echo') })
+    expect(failure?.message).toContain("It has 'echo'.")
+    expect(sleptMs(effects)).toBeLessThanOrEqual(10_000)
+  })
+
+  it('names no more assistants than fit, and none that is a secret', async () => {
+    const names = ['key-of-the-test', ...Array.from({ length: 12 }, (_, index) => `graph-${index}`)]
+    const { failure } = await smoke({ runs: [[missing]], assistants: async () => graphs(...names) })
+    expect(failure?.message).toMatch(/It has '\*\*\*', 'graph-0',.*'graph-8' and 3 more\.$/)
+  })
+
+  it.each<[string, Parameters<typeof scripted>[1]]>([
+    ['has the graph', async () => graphs('other', 'agent')],
+    ['has an assistant of this id', async () => [{ assistant_id: 'agent', graph_id: 'other', name: null }]],
+    ['lists nothing yet', async () => []],
+    ['does not list anything', () => Promise.reject(missing)],
+  ])('is waited for when it answers 404 and %s', async (_, assistants) => {
+    const runs = [...Array.from({ length: 6 }, () => [missing]), GOOD]
+    const { failure, effects } = await smoke({ runs, assistants })
+    expect(failure).toBeUndefined()
+    expect(sleptMs(effects)).toBeGreaterThan(10_000)
+    const never = await smoke({ runs: [[missing]], assistants })
+    expect(never.failure?.message).toMatch(/^No run passed within the 2 min of smoke-test-timeout: .* answered 404/)
+  })
+
+  it('is not asked for its list in the first 10 s', async () => {
+    let listed = 0
+    const assistants = async () => {
+      listed += 1
+      return graphs('echo')
+    }
+    expect((await smoke({ runs: [[missing], [missing], [missing], GOOD], assistants })).failure).toBeUndefined()
+    expect(listed).toBe(0)
+  })
+
+  it('is not cancelled by its list, and the step is', async () => {
+    const deps = fakeDeps()
+    const assistants = async () => {
+      deps.abort()
+      throw requestFailure({ kind: 'cancelled', summary: 'was cancelled' })
+    }
+    expect((await smoke({ runs: [[missing]], assistants, deps })).failure).toMatchObject({ code: 'E_CANCELLED' })
   })
 
   it('gets no second chance after a wrong answer', async () => {

@@ -4,7 +4,6 @@ import {
   type RevisionAnswer,
   revisionAnswerSchema,
 } from '../../../src/contract/answers.ts'
-import { RequestFailure, type FailureFields } from '../../../src/client/failure.ts'
 
 export const DEPLOYMENT_ID = '1b4e28ba-2fa1-4d2b-883f-0016d3cca427'
 export const OLD_REVISION_ID = '00000000-0000-4000-8000-000000000001'
@@ -12,6 +11,16 @@ export const NEW_REVISION_ID = '00000000-0000-4000-8000-000000000002'
 export const COMMIT = 'c0ffee0000000000000000000000000000000000'
 export const REPO_URL = 'https://github.com/acme/agents'
 export const DIGEST = `registry.example.com/team/agent@sha256:${'a'.repeat(64)}`
+
+/** `main` of the repository, at the commit of the event. */
+export const GIT_SOURCE = {
+  kind: 'git_host',
+  repoUrl: REPO_URL,
+  repoRef: 'main',
+  configPath: 'langgraph.json',
+  commit: COMMIT,
+  eventCommit: COMMIT,
+} as const
 
 /** A deployment that serves `main`, as the client answers it. */
 export function deployment(changes: Record<string, unknown> = {}): DeploymentAnswer {
@@ -40,26 +49,4 @@ export function revision(status: string, changes: Record<string, unknown> = {}):
     updated_at: '2026-01-01T00:01:00Z',
     ...changes,
   })
-}
-
-export function requestFailure(changes: Partial<FailureFields> = {}): RequestFailure {
-  return new RequestFailure({
-    kind: 'network',
-    method: 'GET',
-    path: '/v2/deployments',
-    summary: 'got no answer',
-    status: null,
-    code: null,
-    detail: null,
-    excerpt: null,
-    requestId: null,
-    retryAfterMs: null,
-    attempts: 1,
-    ambiguous: false,
-    ...changes,
-  })
-}
-
-export function httpFailure(status: number, changes: Partial<FailureFields> = {}): RequestFailure {
-  return requestFailure({ kind: 'http', status, summary: `answered ${status}`, ...changes })
 }

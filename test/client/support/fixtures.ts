@@ -1,4 +1,3 @@
-import nock from 'nock'
 import type { RequestFailure } from '../../../src/client/failure.ts'
 import { createTransport, type Transport, type TransportOptions } from '../../../src/client/transport.ts'
 import { virtualEffects } from './virtual-effects.ts'
@@ -6,6 +5,7 @@ import { virtualEffects } from './virtual-effects.ts'
 export const API_KEY = 'key-of-the-workspace-4711'
 export const DEPLOYMENT_ID = '11111111-1111-4111-8111-111111111111'
 export const REVISION_ID = '22222222-2222-4222-8222-222222222222'
+export const DEPLOYMENT_PATH = `/v2/deployments/${DEPLOYMENT_ID}`
 
 export const deployment = (changes: Record<string, unknown> = {}): Record<string, unknown> => ({
   id: DEPLOYMENT_ID,
@@ -49,13 +49,6 @@ export async function failureOf(pending: Promise<unknown>): Promise<RequestFailu
     throw error
   }
   throw new Error('the request succeeded')
-}
-
-/** Ends the mocks of one test; an expected request that was not made fails it. */
-export function endMocks(): void {
-  const pending = nock.pendingMocks()
-  nock.cleanAll()
-  if (pending.length > 0) throw new Error(`requests that were not made: ${pending.join(', ')}`)
 }
 
 export const unaborted = (): AbortSignal => new AbortController().signal

@@ -16,7 +16,8 @@ export function commentOperations({ owner, repo, send }: Repository): Operations
     listComments: async (pullRequest, signal) => {
       const comments = await readList(send, {
         operation: `listing the comments of the pull request ${pullRequest}`,
-        permission: 'pull-requests: read',
+        // Who comments has to write, too: one correction of the workflow is enough.
+        permission: WRITE,
         route: `GET ${OF_PULL_REQUEST}`,
         parameters: { ...here, issue_number: pullRequest },
         schema: commentSchema,
@@ -65,7 +66,7 @@ export function commentOperations({ owner, repo, send }: Repository): Operations
     viewer: async (signal) => {
       const { body } = await send({
         operation: 'finding out whose token this is',
-        permission: 'metadata: read',
+        permission: WRITE,
         // No other request works for the tokens of people, of apps and of workflows alike.
         route: 'POST /graphql',
         parameters: { query: 'query { viewer { login } }' },

@@ -6,7 +6,7 @@ import {
   type RevisionAnswer,
   revisionAnswerSchema,
 } from '../../../../src/contract/answers.ts'
-import { httpFailure } from '../../support/answers.ts'
+import { httpFailure } from '../../../support/request-failure.ts'
 
 /** One deployment of the service, with what its revisions were built from. */
 export type Held = {

@@ -1,12 +1,12 @@
 import { parseStepInputs, type RawInputs } from '../../../../src/action/inputs.ts'
 import { run } from '../../../../src/action/main.ts'
-import { INPUT_NAMES, inputSpec } from '../../../../src/action/registry.ts'
 import type { GithubContext } from '../../../../src/action/github/context.ts'
 import type { Github, PullRequest } from '../../../../src/action/github/github.ts'
 import type { ActionFailure } from '../../../../src/action/report/error-codes.ts'
 import type { ControlPlane } from '../../../../src/client/control-plane.ts'
 import { fakeDeps, type TestDeps } from '../../support/deps.ts'
 import { githubContext } from '../../support/github.ts'
+import { DEFAULT_INPUTS } from '../../support/inputs.ts'
 
 export type Ended = TestDeps & { status: string | undefined; code: string | undefined; failure: ActionFailure | undefined }
 
@@ -37,15 +37,7 @@ export async function runStep({
   github: Github | undefined
   deps?: TestDeps
 }): Promise<Ended> {
-  const defaults = Object.fromEntries(INPUT_NAMES.map((name) => [name, inputSpec(name).default])) as RawInputs
-  const given = {
-    ...defaults,
-    'github-token': '',
-    'api-key': 'key-of-the-test',
-    'deployment-name': 'agent',
-    mode: 'preview',
-    ...raw,
-  }
+  const given = { ...DEFAULT_INPUTS, 'deployment-name': 'agent', mode: 'preview', ...raw }
   const all = { ...deps, controlPlane, once: controlPlane, github, context }
   const outcome = await run(parseStepInputs(given, context, deps.effects.now()), all)
   const failure = 'failure' in outcome ? outcome.failure : undefined

@@ -1,0 +1,4 @@
+/** An object of JSON, which neither null nor an array is. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
