@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     environment: 'node',
     pool: 'forks',
-    // Two at a time: the files of the platform and acceptance projects start servers and processes of their own.
-    maxWorkers: 2,
+    // Most files of the platform and acceptance projects wait for servers and processes that they start: three keep two cores busy.
+    maxWorkers: 3,
     projects: [
       {
         extends: true,

@@ -16,7 +16,7 @@ type LineRule = { broken: (line: string) => boolean; says: string; files?: RegEx
 // Written so that this file does not break its own rule.
 const UNFINISHED = /\b(?:TO(?:DO)|FIX(?:ME))\b/
 // A test that needs a server which this machine lacks may leave itself out, with the reason, which the test command prints.
-const NOT_RUN = /(?<!context)\.(?:only|skip|todo)\(|context\.skip\(\)/
+const NOT_RUN = /(?<!context)\.(?:only|skip|todo|runIf|skipIf)\(|context\.skip\(\)/
 
 const LINE_RULES: readonly LineRule[] = [
   { broken: (line) => UNFINISHED.test(line), says: 'finish it, or write it down where work is planned' },

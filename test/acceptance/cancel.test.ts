@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { ScriptStep } from '../support/control-plane-model.ts'
 import { faults, type Fault, type FaultRule } from '../support/fault-server.ts'
+import { LIVE } from '../support/live-deployment.ts'
 import { readable } from '../support/readable.ts'
 import { DEPLOYED, type Scene, withScene } from '../support/scene.ts'
 
 const BUILDING: readonly ScriptStep[] = [['BUILDING']]
 const CANCELLED = { status: 'cancelled', code: 'E_CANCELLED' }
-const LIVE = { sourceConfig: { repo_url: 'https://github.com/acme/agents', build_on_push: false }, config: { repo_ref: 'main' } }
 
 const LIST = /\/v2\/deployments\?/
 const CREATE = /\/v2\/deployments$/

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -53,6 +53,16 @@ async function ask(result: RunResult): Promise<string> {
   const deploymentUrl = result.outputs['deployment-url'] ?? ''
   const signal = new AbortController().signal
   return (await askAgent({ deploymentUrl, apiKey: platform.apiKey, assistant: 'agent', question: 'who?', signal })).text
+}
+
+/** The status of the newest revision. */
+async function latestStatus(): Promise<string | undefined> {
+  const get = async (path: string): Promise<unknown> =>
+    (await fetch(platform.url + path, { headers: { 'x-api-key': platform.apiKey } })).json()
+  const { resources: found } = (await get('/v2/deployments?name_contains=echo-agent')) as { resources: { id: string }[] }
+  const path = `/v2/deployments/${found[0]?.id}/revisions?limit=1`
+  const { resources: newest } = (await get(path)) as { resources: { status: string }[] }
+  return newest[0]?.status
 }
 
 async function changeAgent(from: string, to: string): Promise<string> {
@@ -110,27 +120,22 @@ describe('the bundle and the platform', { timeout: 120_000 }, () => {
   })
 
   it('tell the truth when the platform is killed while the step waits, and comes back', async () => {
-    const sha = await changeAgent("import './prompts.mjs'\n", '').then(() => changeAgent("VERSION = '2'", "VERSION = '3'"))
+    await changeAgent("import './prompts.mjs'\n", '')
+    // The agent does not come up before it is let: the platform is killed while it is being started, however slow the machine is.
+    const gate = join(platform.dataDirectory, 'gate')
+    const waits = `import { existsSync } from 'node:fs'
+while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 50))
+`
+    const sha = await changeAgent("VERSION = '2'", "VERSION = '3'").then(() => changeAgent('import {', `${waits}import {`))
     const pending = deploy()
-    // The step has an id to follow once the platform has stored the revision.
-    const latest = async () => {
-      const headers = { 'x-api-key': platform.apiKey }
-      const answer = await fetch(`${platform.url}/v2/deployments?name_contains=echo-agent`, { headers })
-      const { resources } = (await answer.json()) as { resources: { latest_revision_id: string }[] }
-      return resources[0]?.latest_revision_id
-    }
-    const before = await latest()
-    await expect.poll(latest, { timeout: 20_000 }).not.toBe(before)
-    await delay(1500)
+    await expect.poll(latestStatus, { timeout: 60_000 }).toBe('DEPLOYING')
     await platform.kill9()
     await delay(1000)
     await platform.restart()
+    await writeFile(gate, '')
     const result = await pending
-    const green = result.exitCode === 0
-    const ending = green ? DEPLOYED : failed(result.outputs['error-code'] ?? 'none')
-    expect(await flawsOf(result, ending, secrets())).toEqual([])
-    if (green) expect(result.outputs['commit-sha']).toBe(sha)
-    else expect(['E_BUILD_FAILED', 'E_DEPLOY_FAILED', 'E_INTERRUPTED', 'E_UNAVAILABLE']).toContain(result.outputs['error-code'])
-    expect(await ask(result)).toBe(green ? 'echo 3: who?' : 'echo 2: who?')
+    expect(await flawsOf(result, DEPLOYED, secrets())).toEqual([])
+    expect(result.outputs['commit-sha']).toBe(sha)
+    expect(await ask(result)).toBe('echo 3: who?')
   })
 })

@@ -11,6 +11,7 @@ import type { RequestFailure } from '../../src/client/failure.ts'
 import { streamedText } from '../../src/client/streamed-text.ts'
 import { createTransport } from '../../src/client/transport.ts'
 import type { RunEvent, StreamMode } from '../../src/contract/run-stream.ts'
+import { linkedPackages } from '../support/echo-packages.ts'
 import { createGitRepository, type GitRepository } from '../support/git-repository.ts'
 import { startPlatform, type PlatformProcess } from '../support/platform.ts'
 import { readable } from '../support/readable.ts'
@@ -59,7 +60,10 @@ const secret = 'sk-secret-of-the-echo-agent'
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'smoke-platform-'))
-  repository = await createGitRepository({ from: join(REPOSITORY_ROOT, 'examples', 'echo-agent'), files: GRAPHS })
+  repository = await createGitRepository({
+    from: join(REPOSITORY_ROOT, 'examples', 'echo-agent'),
+    files: { ...GRAPHS, ...(await linkedPackages()) },
+  })
   platform = await startPlatform()
 })
 afterAll(async () => {

@@ -14,6 +14,7 @@ import {
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Docker from 'dockerode'
+import { removeContainers } from './containers.ts'
 import { abandonedFolders, gone, makeOwnedFolder, mountsBelow, processesOf, signal, withDescendants } from './folder-processes.ts'
 
 /** What a folder of an engine that a test has started begins with. */
@@ -157,15 +158,7 @@ function ip(...args: string[]): void {
 /** Ends the engine of a folder with everything that runs in it, and removes its network, its mounts and its files. */
 async function endEngine(folder: string, bridge: string): Promise<void> {
   const docker = new Docker({ socketPath: join(folder, 'engine.sock') })
-  const containers = await docker.listContainers({ all: true }).catch(() => [])
-  await Promise.all(
-    containers.map(({ Id }) =>
-      docker
-        .getContainer(Id)
-        .remove({ force: true, v: true })
-        .catch(() => undefined),
-    ),
-  )
+  await removeContainers(docker)
   signal(processesOf(folder).filter(isDaemon), 'SIGTERM')
   await gone(folder, 15_000)
   // What an engine that was killed itself has left: its containers' keepers, and the containers below them.

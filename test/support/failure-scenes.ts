@@ -1,19 +1,18 @@
 import type { ErrorCode } from '../../src/action/report/error-codes.ts'
 import { METADATA, says, startAgentDouble, steps } from './agent-double.ts'
 import type { DoubleOptions, ScriptStep } from './control-plane-model.ts'
-import { faults, type FaultRule } from './fault-server.ts'
+import { always, CREATE, LIST } from './fault-rules.ts'
+import { faults } from './fault-server.ts'
+import { LIVE } from './live-deployment.ts'
 import type { RunOptions, RunResult } from './runner.ts'
 import { type Scene, withScene } from './scene.ts'
 
 /** For each code one way in which a step of the bundle ends with it. Each scene gives the step to `look` before it is cleared away. */
 type FailureScene = (look: (result: RunResult, secrets: readonly string[]) => Promise<void>) => Promise<void>
 
-const LIVE = { sourceConfig: { repo_url: 'https://github.com/acme/agents', build_on_push: false }, config: { repo_ref: 'main' } }
 const NPM_CI = 'npm ci exited with code 1: npm error notarget No matching version found for date-fns@40.1.0.'
 const ABSENT = '1b4e28ba-2fa1-4d2b-883f-0016d3cca427'
 
-const LIST: FaultRule = { method: 'GET', path: /\/v2\/deployments\?/, times: Infinity }
-const CREATE: FaultRule = { method: 'POST', path: /\/v2\/deployments$/ }
 const POLL = /\/revisions\/[0-9a-f-]+$/
 const DESTINATIONS = /\/bulk-exports\/destinations/
 const EXPORTS = /\/bulk-exports(\?|$)/
@@ -33,11 +32,11 @@ export const FAILURE_SCENES: Readonly<Record<ErrorCode, FailureScene>> = {
     ]
     network.on(CREATE, faults.status(422, { detail }))
   }),
-  E_RATE_LIMITED: step({}, {}, ({ network }) => network.on(LIST, faults.rateLimited(60))),
+  E_RATE_LIMITED: step({}, {}, ({ network }) => network.on(always(LIST), faults.rateLimited(60))),
   E_UNAVAILABLE: step({}, { with: { timeout: '4s' } }, ({ network }) => network.down()),
   E_PROTOCOL: step({}, {}, ({ network }) => {
     const headers = { 'content-type': 'text/html' }
-    network.on(LIST, { kind: 'answer', status: 200, body: '<!doctype html><title>Sign in</title>', headers })
+    network.on(always(LIST), { kind: 'answer', status: 200, body: '<!doctype html><title>Sign in</title>', headers })
   }),
   E_CREATE_FAILED: revision([['CREATING'], ['CREATE_FAILED', { message: 'no database could be provided within the quota' }]]),
   E_BUILD_FAILED: revision([['BUILDING'], ['BUILD_FAILED', { message: NPM_CI }]]),

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Docker from 'dockerode'
 import { startGroup } from '../../src/platform/control-plane/runtimes/process-group.ts'
+import { removeContainers } from './containers.ts'
 import { findProgram, type TestEngine } from './docker-engine.ts'
 import { abandonedFolders, gone, makeOwnedFolder, mountsBelow, processesOf, signal, withDescendants } from './folder-processes.ts'
 
@@ -77,15 +78,7 @@ export async function startPodman(): Promise<TestEngine> {
   void service.exited.then(() => (ended = true))
   const docker = new Docker({ socketPath })
   const stop = async () => {
-    const containers = await docker.listContainers({ all: true }).catch(() => [])
-    await Promise.all(
-      containers.map(({ Id }) =>
-        docker
-          .getContainer(Id)
-          .remove({ force: true, v: true })
-          .catch(() => undefined),
-      ),
-    )
+    await removeContainers(docker)
     await service.terminate()
     await remove(folder, { hadBridge })
   }

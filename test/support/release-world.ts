@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askAgent } from '../../src/demo/ask-agent.ts'
 import { serveGit } from '../platform/lifecycle-support/git-server.ts'
+import { linkedPackages } from './echo-packages.ts'
 import { workflowEvent } from './events.ts'
 import { createGitRepository, type GitRepository } from './git-repository.ts'
 import { startGithubDouble, type GithubDouble } from './github-double.ts'
@@ -35,7 +36,8 @@ export type ReleaseWorld = {
 
 export async function startReleaseWorld(): Promise<ReleaseWorld> {
   const folder = await mkdtemp(join(tmpdir(), 'release-'))
-  const repository = await createGitRepository({ from: join(REPOSITORY_ROOT, 'examples', 'echo-agent') })
+  const echo = join(REPOSITORY_ROOT, 'examples', 'echo-agent')
+  const repository = await createGitRepository({ from: echo, files: await linkedPackages() })
   // GITHUB_SERVER_URL/GITHUB_REPOSITORY is the address of the repository.
   await mkdir(join(folder, 'acme'))
   await symlink(repository.path, join(folder, 'acme', 'agents'))
@@ -68,7 +70,7 @@ export async function startReleaseWorld(): Promise<ReleaseWorld> {
     },
     flaws: (result, ending, secrets = []) => flawsOf(result, ending, [platform.apiKey, ...secrets]),
     version: async (version) => {
-      const agent = await readFile(join(REPOSITORY_ROOT, 'examples', 'echo-agent', 'agent.mjs'), 'utf8')
+      const agent = await readFile(join(echo, 'agent.mjs'), 'utf8')
       const sha = await repository.commit({ 'agent.mjs': agent.replace("VERSION = '1'", `VERSION = '${version}'`) })
       github.state.branches.set('main', sha)
       return sha

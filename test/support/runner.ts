@@ -3,14 +3,15 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { inputEnvironment, readActionManifest, resolveInputs } from './runner/action-manifest.ts'
-import { createFileCommands, readFileCommands, type FileCommandPaths } from './runner/file-commands.ts'
+import type { FileCommandPaths } from './runner/file-commands.ts'
 import {
   createJobFolders, GITHUB_TOKEN, jobContexts, jobEnvironment, RUNTIME_TOKEN, type JobFolders, type WorkflowEvent,
 } from './runner/job-environment.ts'
+import { runPhase, type PhaseResult } from './runner/phase.ts'
 import { createSecretMasker, type SecretMasker } from './runner/secret-masker.ts'
-import { createStepLog, groupsOf, renderLog, type Annotation, type LogGroup, type LogLine } from './runner/step-log.ts'
-import { runStepProcess, type SignalStep, type StepProcessResult, type When } from './runner/step-process.ts'
-import type { WorkflowCommand } from './runner/workflow-commands.ts'
+import type { SignalStep, When } from './runner/step-process.ts'
+
+export type { PhaseResult } from './runner/phase.ts'
 
 /** A double of GitHub's runner for one step that uses an action: main, then post, with everything that surrounds them. */
 
@@ -51,26 +52,6 @@ export type RunOptions = {
   post?: boolean
 }
 
-/** What became of main or of post. */
-export type PhaseResult = StepProcessResult & {
-  conclusion: 'success' | 'failure' | 'cancelled'
-  outputs: Record<string, string>
-  state: Record<string, string>
-  env: Record<string, string>
-  path: string[]
-  /** As GitHub shows it: masked, and empty above 1 MiB. */
-  summary: string
-  annotations: Annotation[]
-  /** Every workflow command that the runner carried out, whoever wrote it. */
-  commandsIssued: WorkflowCommand[]
-  /** True when `::stop-commands::` was never taken back. */
-  commandsStopped: boolean
-  lines: LogLine[]
-  groups: LogGroup[]
-  /** As a person sees it. */
-  log: string
-}
-
 /** Main's results, and post's under `post` (null when the action has none or it was left out). */
 export type RunResult = PhaseResult & {
   post: PhaseResult | null
@@ -104,9 +85,9 @@ async function runInFolder(options: RunOptions, root: string): Promise<RunResult
   const masker = createSecretMasker(known)
   const shared = { options, event, folders, masker, inputs: inputEnvironment(inputs) }
 
-  const main = await runPhase({ ...shared, script: manifest.main, state: {}, phase: 'main', unexpected })
+  const main = await runMainOrPost({ ...shared, script: manifest.main, state: {}, phase: 'main', unexpected })
   const post = manifest.post !== null && options.post !== false
-    ? await runPhase({ ...shared, script: manifest.post, state: main.state, phase: 'post', unexpected: [] })
+    ? await runMainOrPost({ ...shared, script: manifest.post, state: main.state, phase: 'post', unexpected: [] })
     : null
   return {
     ...main,
@@ -129,53 +110,33 @@ type Phase = {
   unexpected: readonly string[]
 }
 
-async function runPhase({ options, phase, folders, masker, state, ...step }: Phase): Promise<PhaseResult> {
-  const files = await createFileCommands(folders.runnerTemp)
-  const log = createStepLog({ masker, debug: options.debug ?? false })
-  if (step.unexpected.length > 0) log.annotate('warning', `Unexpected input(s) '${step.unexpected.join("', '")}'`)
-  const stateEntries = Object.entries(state).map(([name, value]) => [`STATE_${name}`, value] as const)
-  const env = {
-    ...jobEnvironment({ event: step.event, folders, files }),
-    ...(options.debug === true ? { RUNNER_DEBUG: '1' } : {}),
-    ...options.env,
-    ...Object.fromEntries(stateEntries),
-    ...step.inputs,
-  }
-  if (phase === 'main') await options.tamper?.(files)
-  const schedule: Pick<RunOptions, 'cancelWhen' | 'signals'> = phase === 'main' ? options : {}
-  const result = await runStepProcess({
+async function runMainOrPost({ options, phase, folders, masker, state, inputs, script, ...step }: Phase): Promise<PhaseResult> {
+  const states = Object.fromEntries(Object.entries(state).map(([name, value]) => [`STATE_${name}`, value]))
+  const { tamper, cancelWhen, signals }: Pick<RunOptions, 'tamper' | 'cancelWhen' | 'signals'> = phase === 'main' ? options : {}
+  return await runPhase({
     command: nodeCommand(),
-    args: [step.script],
+    args: [script],
     cwd: folders.workspace,
-    env,
-    onLine: log.write,
+    runnerTemp: folders.runnerTemp,
+    masker,
+    debug: options.debug ?? false,
+    unexpected: step.unexpected,
+    env: (files) => ({
+      ...jobEnvironment({ event: step.event, folders, files }),
+      ...(options.debug === true ? { RUNNER_DEBUG: '1' } : {}),
+      ...options.env,
+      ...states,
+      ...inputs,
+    }),
     timeoutMs: options.timeoutMs ?? 30_000,
-    ...(schedule.cancelWhen === undefined ? {} : { cancelWhen: schedule.cancelWhen }),
-    ...(schedule.signals === undefined ? {} : { signals: schedule.signals }),
+    ...(tamper === undefined ? {} : { tamper }),
+    ...(cancelWhen === undefined ? {} : { cancelWhen }),
+    ...(signals === undefined ? {} : { signals }),
   })
-  const read = await readFileCommands(files, masker)
-  for (const message of [...read.failures, ...read.problems]) log.annotate('error', message)
-  const failed = result.exitCode !== 0 || log.failed || read.failures.length > 0
-  const cancelled = schedule.cancelWhen !== undefined && result.signalsSent.includes('SIGINT')
-  return {
-    ...result,
-    conclusion: cancelled ? 'cancelled' : failed ? 'failure' : 'success',
-    outputs: { ...log.outputs, ...read.outputs },
-    state: { ...log.state, ...read.state },
-    env: read.env,
-    path: read.path,
-    summary: read.summary,
-    annotations: log.annotations,
-    commandsIssued: log.commands,
-    commandsStopped: log.stopped,
-    lines: log.lines,
-    groups: groupsOf(log.lines),
-    log: renderLog(log.lines),
-  }
 }
 
 /** Another folder with action.yml and dist/ can be tested before it is committed: `ACTION_FOLDER=/tmp/action`. */
-function actionFolder(): string {
+export function actionFolder(): string {
   const elsewhere = process.env['ACTION_FOLDER'] ?? ''
   return elsewhere === '' ? REPOSITORY_ROOT : resolve(elsewhere)
 }

@@ -29,6 +29,8 @@ export type StepProcessOptions = {
   timeoutMs: number
   cancelWhen?: When
   signals?: readonly SignalStep[]
+  /** Gets the process group of what the process leaves running; absent: all of it is killed. */
+  leave?: (group: number) => void
 }
 
 export type StepProcessResult = {
@@ -124,7 +126,8 @@ export async function runStepProcess(options: StepProcessOptions): Promise<StepP
     clearTimeout(limit)
     ended.abort()
     await schedule
-    killTree()
+    if (options.leave === undefined || timedOut || child.pid === undefined) killTree()
+    else options.leave(child.pid)
   }
 }
 
