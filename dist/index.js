@@ -52718,26 +52718,32 @@ const DEFAULT_CONFIG_PATH = 'langgraph.json';
 const CONFIG_PATH_RULE = "a relative path to a JSON file inside the repository, with '/' between folders and without '..'";
 /** True for a path that stays inside the repository, whatever the repository holds (links are the reader's duty). */
 function isValidConfigPath(path) {
-    if (path.length === 0 || path.length > 1024 || /[\x00-\x1f\x7f\\]/.test(path))
+    if (path.length > 1024 || /[\x00-\x1f\x7f\\]/.test(path))
         return false;
-    if (path.startsWith('/') || path.startsWith('-') || !path.endsWith('.json'))
+    if (path.startsWith('-') || !path.endsWith('.json'))
         return false;
     return path.split('/').every((part, index) => part !== '..' && part !== '' && (part !== '.' || index === 0));
 }
 const graphConfigPathSchema = schemas_string()
     .refine(isValidConfigPath, `graph_config_path should be ${CONFIG_PATH_RULE}`);
 
+;// CONCATENATED MODULE: ./build/contract/record.js
+/** An object of JSON, which neither null nor an array is. */
+function isRecord(value) {
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 ;// CONCATENATED MODULE: ./build/contract/export-status.js
 
 /** The statuses of an export run (specification 3.2). */
 const EXPORT_RUN_STATUSES = ['CREATED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMEDOUT'];
-/** Those of an export. `INTERVAL_SCHEDULED`: a schedule, which spawns exports and never runs itself (service facts 2.2). */
+/** Those of an export. `INTERVAL_SCHEDULED`: a schedule, which spawns exports and never runs itself (hosted service). */
 const EXPORT_STATUSES = [...EXPORT_RUN_STATUSES, 'INTERVAL_SCHEDULED'];
 const FINAL_EXPORT_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED', 'TIMEDOUT'];
 const exportStatusSchema = schemas_enum(EXPORT_STATUSES);
 const exportRunStatusSchema = schemas_enum(EXPORT_RUN_STATUSES);
-/** The words of the hosted service for the same statuses (service facts 2.2). */
-const export_status_VENDOR_EXPORT_STATUS = {
+/** The words of the hosted service for the same statuses. */
+const VENDOR_EXPORT_STATUS = {
     CREATED: 'Created',
     RUNNING: 'Running',
     COMPLETED: 'Completed',
@@ -52746,7 +52752,7 @@ const export_status_VENDOR_EXPORT_STATUS = {
     TIMEDOUT: 'TimedOut',
     INTERVAL_SCHEDULED: 'IntervalScheduled',
 };
-const SPEC_EXPORT_STATUS = new Map(Object.entries(export_status_VENDOR_EXPORT_STATUS).map(([spec, vendor]) => [vendor.toUpperCase(), spec]));
+const SPEC_EXPORT_STATUS = new Map(Object.entries(VENDOR_EXPORT_STATUS).map(([spec, vendor]) => [vendor.toUpperCase(), spec]));
 /** A status of an export or an export run in any letter case of either dialect, in the contract's words; an unknown one in upper case. */
 function readExportStatus(text) {
     const upper = text.trim().toUpperCase();
@@ -52759,17 +52765,20 @@ function isFinalExportStatus(status) {
 ;// CONCATENATED MODULE: ./build/contract/dialects.js
 
 
+
 /**
- * The two tongues of the service (design, section 3). The specification's names are the contract inside this project; the hosted
+ * The two tongues of the service. The specification's names are the contract inside this project; the hosted
  * vendor service says `github` for `git_host` and `langgraph_config_path` for `graph_config_path`. Only this file knows.
  */
 const DIALECTS = ['spec', 'vendor'];
 const dialectSchema = schemas_enum(DIALECTS);
-const VENDOR_SOURCE = { git_host: 'github' };
-const SPEC_SOURCE = { github: 'git_host' };
-const VENDOR_FIELD = { graph_config_path: 'langgraph_config_path' };
-const SPEC_FIELD = { langgraph_config_path: 'graph_config_path' };
-const VENDOR_WORDS = new RegExp(`\\b(?:git_host|graph_config_path|${Object.keys(export_status_VENDOR_EXPORT_STATUS).join('|')})\\b`, 'g');
+const VENDOR_SOURCE = new Map([['git_host', 'github']]);
+const SPEC_SOURCE = new Map([['github', 'git_host']]);
+const VENDOR_FIELD = new Map([['graph_config_path', 'langgraph_config_path']]);
+const SPEC_FIELD = new Map([['langgraph_config_path', 'graph_config_path']]);
+const VENDOR_STATUS = new Map(Object.entries(VENDOR_EXPORT_STATUS));
+const VENDOR_WORD = new Map([...VENDOR_SOURCE, ...VENDOR_FIELD, ...VENDOR_STATUS]);
+const VENDOR_WORDS = new RegExp(`\\b(?:${[...VENDOR_WORD.keys()].join('|')})\\b`, 'g');
 /** The dialect of a control plane by its address: `vendor` under `langchain.com` and for paths that contain `/api-host`. */
 function dialectOf(controlPlaneUrl) {
     const { hostname, pathname } = new URL(controlPlaneUrl);
@@ -52786,9 +52795,10 @@ function toDialect(body, dialect) {
     if (Array.isArray(body))
         return body.map((item) => toDialect(item, dialect));
     const translated = translate(body, VENDOR_SOURCE, VENDOR_FIELD);
-    if (!isRecord(translated) || typeof translated['status'] !== 'string')
+    if (!isRecord(translated))
         return translated;
-    return { ...translated, status: export_status_VENDOR_EXPORT_STATUS[translated['status']] ?? translated['status'] };
+    const status = VENDOR_STATUS.get(translated['status']);
+    return status === undefined ? translated : { ...translated, status };
 }
 /** A body in either dialect, brought into the contract's names. Unknown fields and values are kept as they are. */
 function fromDialect(body) {
@@ -52796,22 +52806,22 @@ function fromDialect(body) {
 }
 /** A place in a request (`loc` of a validation error) in the words of `dialect`. */
 function locToDialect(loc, dialect) {
-    return loc.map((part) => (dialect === 'vendor' && typeof part === 'string' ? (VENDOR_FIELD[part] ?? part) : part));
+    return dialect === 'spec' ? [...loc] : loc.map((part) => VENDOR_FIELD.get(part) ?? part);
 }
 /** A sentence of ours in the words of `dialect`. */
 function textToDialect(text, dialect) {
     if (dialect === 'spec')
         return text;
-    return text.replace(VENDOR_WORDS, (word) => VENDOR_SOURCE[word] ?? VENDOR_FIELD[word] ?? VENDOR_EXPORT_STATUS[word] ?? word);
+    return text.replace(VENDOR_WORDS, (word) => VENDOR_WORD.get(word) ?? word);
 }
 function translate(body, sources, fields) {
     if (!isRecord(body))
         return body;
     const translated = { ...body };
     for (const key of ['source', 'revision_source']) {
-        const source = translated[key];
-        if (typeof source === 'string')
-            translated[key] = sources[source] ?? source;
+        const source = sources.get(translated[key]);
+        if (source !== undefined)
+            translated[key] = source;
     }
     if (isRecord(translated['source_revision_config'])) {
         translated['source_revision_config'] = renameFields(translated['source_revision_config'], fields);
@@ -52822,17 +52832,14 @@ function translate(body, sources, fields) {
     return translated;
 }
 function renameFields(record, fields) {
-    const renamed = {};
+    const renamed = new Map();
     for (const [name, value] of Object.entries(record)) {
-        const target = Object.hasOwn(fields, name) ? (fields[name] ?? name) : name;
+        const target = fields.get(name) ?? name;
         // Both names in one body: the one that carries a value wins.
-        if (!Object.hasOwn(renamed, target) || renamed[target] === undefined || renamed[target] === null)
-            renamed[target] = value;
+        if ((renamed.get(target) ?? null) === null)
+            renamed.set(target, value);
     }
-    return renamed;
-}
-function isRecord(value) {
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return Object.fromEntries(renamed);
 }
 
 ;// CONCATENATED MODULE: ./build/contract/git-ref.js
@@ -52862,7 +52869,7 @@ const repoRefSchema = schemas_string()
 
 ;// CONCATENATED MODULE: ./build/contract/regions.js
 
-/** The hosted service's addresses by region (specification 1.6; the third and fourth are observed, service facts 1.1). */
+/** The hosted service's addresses by region (specification 1.6; the third and fourth as observed). */
 const REGIONS = {
     us: { controlPlaneUrl: 'https://api.host.langchain.com', apiUrl: 'https://api.smith.langchain.com' },
     eu: { controlPlaneUrl: 'https://eu.api.host.langchain.com', apiUrl: 'https://eu.api.smith.langchain.com' },
@@ -52936,9 +52943,9 @@ class FilterError extends Error {
 }
 
 ;// CONCATENATED MODULE: ./build/contract/instant.js
-const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
+const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?$/i;
 const NUMERIC = /^\d{9,19}(?:\.\d{1,9})?$/;
-const YEAR_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const YEAR_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59);
 const YEAR_MIN_MS = Date.parse('0001-01-01T00:00:00Z');
 /**
  * A time as clients write it, brought to UTC in microseconds: `2024-04-29T00:49:12.090000Z`. Accepted: ISO 8601 with up to nine
@@ -52956,7 +52963,7 @@ function toInstant(value) {
     const found = ISO.exec(text);
     if (found === null)
         return null;
-    const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = 'Z'] = found;
+    const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = ''] = found;
     const written = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
     // `Date` turns 31 February into March: a day that comes back changed is none.
     if (Number.isNaN(written) || new Date(written).getUTCDate() !== Number(day))
@@ -52977,11 +52984,10 @@ function fromNumber(value) {
     const whole = Math.round(microseconds);
     return toIso(Math.floor(whole / 1e6) * 1000, whole % 1e6);
 }
+/** `Z`, and no zone, are UTC; the minutes may be missing. */
 function offsetMs(zone) {
-    if (/^z$/i.test(zone))
-        return 0;
     const sign = zone.startsWith('-') ? -1 : 1;
-    const digits = zone.slice(1).replace(':', '').padEnd(4, '0');
+    const digits = zone.slice(1).replace(':', '');
     return sign * (Number(digits.slice(0, 2)) * 60 + Number(digits.slice(2))) * 60_000;
 }
 /** `ms` is at a whole second. */
@@ -52993,7 +52999,7 @@ function toIso(ms, microseconds) {
 
 ;// CONCATENATED MODULE: ./build/contract/filter/fields.js
 /**
- * The fields of a run that a filter can name (service facts 2.4). `latency` is in seconds, and null until the run has ended.
+ * The fields of a run that a filter can name (hosted service). `latency` is in seconds, and null until the run has ended.
  * Nullable fields may be compared with null.
  */
 const SCALAR_FIELDS = {
@@ -53214,12 +53220,11 @@ function readArgument(reader, depth) {
     const token = reader.next();
     if (token.kind === 'text' || token.kind === 'number')
         return { kind: 'literal', value: token.value, position: token.position };
-    if (token.kind === 'mark' && token.mark === '[')
+    if (isMark(token, '['))
         return readList(reader, token.position);
     if (token.kind !== 'name')
         throw new FilterError(`expected a call, a field or a value, not ${syntax_describe(token)}`, token.position);
-    const following = reader.peek();
-    if (following.kind === 'mark' && following.mark === '(')
+    if (isMark(reader.peek(), '('))
         return readCall(reader, { name: token.name, position: token.position, depth });
     const constant = Object.hasOwn(CONSTANTS, token.name) ? CONSTANTS[token.name] : undefined;
     if (constant !== undefined)
@@ -53251,7 +53256,7 @@ function readItems(reader, { close, read }) {
     const items = [];
     for (;;) {
         const token = reader.peek();
-        if (token.kind === 'mark' && token.mark === close) {
+        if (isMark(token, close)) {
             reader.next();
             return items;
         }
@@ -53259,12 +53264,14 @@ function readItems(reader, { close, read }) {
         if (items.length > ITEMS_MAX)
             throw new FilterError(`at most ${ITEMS_MAX} items can stand here`, token.position);
         const after = reader.next();
-        if (after.kind === 'mark' && after.mark === close)
+        if (isMark(after, close))
             return items;
-        if (after.kind !== 'mark' || after.mark !== ',') {
+        if (!isMark(after, ','))
             throw new FilterError(`expected "," or "${close}", not ${syntax_describe(after)}`, after.position);
-        }
     }
+}
+function isMark(token, mark) {
+    return token.kind === 'mark' && token.mark === mark;
 }
 function syntax_describe(token) {
     switch (token.kind) {
@@ -53292,7 +53299,7 @@ const ORDERED = ['time', 'duration', 'number'];
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const DURATION_UNITS = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 };
 /**
- * Reads a filter expression (service facts 2.4) and checks it: operators, how many arguments they take, fields, and the kinds of
+ * Reads a filter expression (hosted service) and checks it: operators, how many arguments they take, fields, and the kinds of
  * values.
  * @throws {FilterError} with the place of the first fault.
  */
@@ -53303,18 +53310,14 @@ function toFilter(call) {
     if (call.name === 'and' || call.name === 'or')
         return toJunction(call, call.name);
     if (call.name === 'not') {
-        const [operand] = takeArguments(call, 1, 'one condition');
+        const [operand] = takeOne(call, 'one condition');
         return { kind: 'not', operand: toFilter(asCall(operand)) };
     }
     if (call.name === 'has')
         return toHas(call);
     if (call.name === 'search')
         return toSearch(call);
-    const part = toPartCondition(call);
-    if (part !== null)
-        return toElement(part);
-    const { field, condition } = toFieldCondition(call);
-    return { kind: 'scalar', field, condition };
+    return toComparison(call);
 }
 /**
  * Parts of one collection that stand side by side in an `and` speak of one element: `and(eq(feedback_key, "a"),
@@ -53346,38 +53349,46 @@ function addToElement(elements, part) {
 }
 /** `neq` without another part means that no element is so: `neq(metadata_key, "phone")` are the runs without that key. */
 function toElements(parts) {
-    if (parts.every(({ condition }) => condition.operator === 'neq'))
-        return parts.map(toAbsence);
+    const denied = parts.flatMap(({ collection, part, condition }) => {
+        if (condition.operator !== 'neq')
+            return [];
+        return [
+            {
+                kind: 'element',
+                collection,
+                conditions: [{ part, condition: { operator: 'eq', value: condition.value } }],
+                absent: true,
+            },
+        ];
+    });
+    if (denied.length === parts.length)
+        return denied;
     const [first] = parts;
     const conditions = parts.map(({ part, condition }) => ({ part, condition }));
     return [{ kind: 'element', collection: first.collection, conditions, absent: false }];
 }
-function toAbsence({ collection, part, condition }) {
-    const opposite = condition.operator === 'neq' ? { operator: 'eq', value: condition.value } : condition;
-    return { kind: 'element', collection, conditions: [{ part, condition: opposite }], absent: true };
-}
-function toElement(part) {
-    const [element] = toElements([part]);
-    return element;
-}
-/** Null when the call is not about a part of a collection. */
-function toPartCondition(call) {
-    const [first] = call.arguments;
-    if (['and', 'or', 'not', 'has'].includes(call.name) || first?.kind !== 'name' || !Object.hasOwn(PART_FIELDS, first.name))
-        return null;
-    const { collection, part, type } = PART_FIELDS[first.name];
-    return { collection, part, condition: toCondition(call, { field: first, type, nullable: false, loose: true }) };
-}
-function toFieldCondition(call) {
-    if (!OPERATORS.includes(call.name)) {
-        throw new FilterError(`unknown operator "${call.name}": the operators are ${OPERATORS.join(', ')}`, call.position);
-    }
+/** A condition on a part of a collection, or on a field that a run has once. */
+function toComparison(call) {
+    const part = toPartCondition(call);
+    if (part !== null)
+        return toElements([part])[0];
     const [first] = call.arguments;
     if (first?.kind !== 'name')
         throw new FilterError(`${call.name}(…) begins with the name of a field`, first?.position ?? call.position);
     const field = toScalarField(first, call.name);
     const { type, nullable } = SCALAR_FIELDS[field];
-    return { field, condition: toCondition(call, { field: first, type, nullable, loose: false }) };
+    return { kind: 'scalar', field, condition: toCondition(call, { field: first, type, nullable, loose: false }) };
+}
+/** Null when the call is not about a part of a collection. */
+function toPartCondition(call) {
+    if (!OPERATORS.includes(call.name)) {
+        throw new FilterError(`unknown operator "${call.name}": the operators are ${OPERATORS.join(', ')}`, call.position);
+    }
+    const [first] = call.arguments;
+    if (['and', 'or', 'not', 'has'].includes(call.name) || first?.kind !== 'name' || !Object.hasOwn(PART_FIELDS, first.name))
+        return null;
+    const { collection, part, type } = PART_FIELDS[first.name];
+    return { collection, part, condition: toCondition(call, { field: first, type, nullable: false, loose: true }) };
 }
 function toScalarField(name, operator) {
     if (Object.hasOwn(SCALAR_FIELDS, name.name))
@@ -53388,10 +53399,13 @@ function toScalarField(name, operator) {
     if (FILTER_FIELDS.includes(name.name)) {
         throw new FilterError(`${name.name} cannot be used with ${operator}(…): use has(${name.name}, …)`, name.position);
     }
-    throw new FilterError(`unknown field "${name.name}": the fields are ${FILTER_FIELDS.join(', ')}`, name.position);
+    throw unknownField(name);
+}
+function unknownField(name) {
+    return new FilterError(`unknown field "${name.name}": the fields are ${FILTER_FIELDS.join(', ')}`, name.position);
 }
 function toCondition(call, expected) {
-    const [, value] = takeArguments(call, 2, 'a field and a value');
+    const [, value] = takeTwo(call, 'a field and a value');
     const { type, field } = expected;
     switch (call.name) {
         case 'in': {
@@ -53415,9 +53429,6 @@ function toCondition(call, expected) {
             return { operator: 'like', pattern: text };
         }
         default: {
-            if (!COMPARISONS.includes(call.name)) {
-                throw new FilterError(`unknown operator "${call.name}": the operators are ${OPERATORS.join(', ')}`, call.position);
-            }
             const operator = call.name;
             const ordering = operator !== 'eq' && operator !== 'neq';
             if (ordering && !ORDERED.includes(type)) {
@@ -53451,7 +53462,7 @@ function toValue(literal, { field, type, nullable, loose }) {
             return seconds;
         }
         case 'time': {
-            const instant = typeof value === 'boolean' ? null : toInstant(value);
+            const instant = toInstant(value);
             if (instant === null)
                 throw wrong('a time such as "2026-11-20T08:00:00Z"');
             return instant;
@@ -53471,11 +53482,11 @@ function toValue(literal, { field, type, nullable, loose }) {
 function toSeconds(value) {
     if (typeof value === 'number')
         return value;
-    const found = typeof value === 'string' ? /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(value) : null;
+    const found = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(String(value));
     return found === null ? null : Number(found[1]) * DURATION_UNITS[found[2]];
 }
 function toHas(call) {
-    const [field, value] = takeArguments(call, 2, 'a field and a value');
+    const [field, value] = takeTwo(call, 'a field and a value');
     if (field.kind !== 'name')
         throw new FilterError('has(…) begins with the name of a field', field.position);
     if (field.name === 'tags')
@@ -53483,41 +53494,46 @@ function toHas(call) {
     if (isJsonField(field.name))
         return { kind: 'members', field: field.name, members: toMembers(value) };
     if (!FILTER_FIELDS.includes(field.name) && !Object.hasOwn(FIELD_ALIASES, field.name))
-        toScalarField(field, 'has');
+        throw unknownField(field);
     throw new FilterError(`has(…) takes tags, ${JSON_FIELDS.join(', ')}, and ${field.name} is none of them: use eq(${field.name}, …)`, field.position);
 }
 /** A JSON object in a text: `'{"user": "7"}'`. */
 function toMembers(argument) {
-    const text = asText(argument);
-    let value;
+    const value = parseObject(asText(argument));
+    if (value === null) {
+        throw new FilterError(`expected a JSON object in a text, such as '{"user": "7"}'`, argument.position);
+    }
+    // What the escapes of the JSON hide is no more allowed than in the text itself. Behind an odd backslash a `u` is an escape.
+    if (/(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(JSON.stringify(value))) {
+        throw new FilterError('the JSON must not contain NUL characters or halves of surrogate pairs', argument.position);
+    }
+    return Object.entries(value);
+}
+/** Null for a text that is no JSON object. */
+function parseObject(text) {
     try {
-        value = JSON.parse(text);
+        const value = JSON.parse(text);
+        return typeof value === 'object' && !Array.isArray(value) ? value : null;
     }
     catch {
-        throw new FilterError(`expected a JSON object in a text, such as '{"user": "7"}'`, argument.position);
+        return null;
     }
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-        throw new FilterError(`expected a JSON object in a text, such as '{"user": "7"}'`, argument.position);
-    }
-    const written = JSON.stringify(value);
-    // What the escapes of the JSON hide is no more allowed than in the text itself.
-    if (/\\u(?:0000|d[89a-f])/.test(written))
-        throw new FilterError('the JSON must not contain NUL characters', argument.position);
-    return Object.entries(value);
 }
 function toSearch(call) {
     const [first] = call.arguments;
     if (call.arguments.length === 1)
         return { kind: 'search', field: null, text: asText(first) };
     if (first?.kind === 'name' && isJsonField(first.name)) {
-        const [, text] = takeArguments(call, 2, 'a field and a text');
+        const [, text] = takeTwo(call, 'a field and a text');
         return { kind: 'search', field: first.name, text: asText(text) };
     }
-    const part = toPartCondition(call);
-    if (part !== null)
-        return toElement(part);
-    const { field, condition } = toFieldCondition(call);
-    return { kind: 'scalar', field, condition };
+    return toComparison(call);
+}
+function takeOne(call, meaning) {
+    return takeArguments(call, 1, meaning);
+}
+function takeTwo(call, meaning) {
+    return takeArguments(call, 2, meaning);
 }
 function takeArguments(call, count, meaning) {
     if (call.arguments.length !== count) {
@@ -53526,9 +53542,9 @@ function takeArguments(call, count, meaning) {
     return call.arguments;
 }
 function asCall(argument) {
-    if (argument?.kind === 'call')
+    if (argument.kind === 'call')
         return argument;
-    throw new FilterError('expected a condition such as eq(name, "…")', argument?.position ?? 0);
+    throw new FilterError('expected a condition such as eq(name, "…")', argument.position);
 }
 function asLiteral(argument) {
     if (argument.kind === 'literal')
@@ -53643,7 +53659,7 @@ const exportProgressSchema = looseObject({
     late_rows: count,
     estimated_seconds_left: count.nullable(),
 });
-/** An export, as answered (specification 2.7, service facts 2.2). */
+/** An export, as answered (specification 2.7, hosted service). */
 const bulkExportSchema = looseObject({
     id: bulk_export_uuid,
     tenant_id: bulk_export_uuid,
@@ -53667,7 +53683,7 @@ const bulkExportSchema = looseObject({
     progress: exportProgressSchema,
 });
 const pendingUploadSchema = looseObject({ target_cursor: schemas_string().nullable(), file_path: schemas_string(), rows_count: count });
-/** An export run, as answered (specification 2.8, service facts 2.2). */
+/** An export run, as answered (specification 2.8, hosted service). */
 const bulkExportRunSchema = looseObject({
     id: bulk_export_uuid,
     bulk_export_id: bulk_export_uuid,
@@ -53707,7 +53723,7 @@ function exportRunNotFound(runId) {
 
 ;// CONCATENATED MODULE: ./build/contract/run-stream.js
 
-/** What a run can stream, one or several at a time (specification 4.2; service facts 3.1). */
+/** What a run can stream, one or several at a time (specification 4.2; hosted service). */
 const STREAM_MODES = [
     'values',
     'updates',
@@ -54121,7 +54137,7 @@ const INPUT_NAMES = Object.keys(INPUTS);
 function inputSpec(name) {
     return INPUTS[name];
 }
-/** How a step can end (design, section 4), and whether that is green. */
+/** How a step can end, and whether that is green. */
 const STATUSES = {
     deployed: true,
     unchanged: true,
@@ -54484,7 +54500,7 @@ function sameRepoUrl(a, b) {
 
 ;// CONCATENATED MODULE: ./build/contract/name.js
 
-/** Longest name of a deployment: it is a DNS label of its address (service facts 1.3). */
+/** Longest name of a deployment: it is a DNS label of its address (hosted service). */
 const DEPLOYMENT_NAME_MAX = 63;
 const DEPLOYMENT_NAME_PATTERN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const DEPLOYMENT_NAME_RULE = 'lower-case letters, digits and hyphens, beginning and ending with a letter or a digit, 63 characters at most';
@@ -54497,10 +54513,9 @@ function normaliseDeploymentName(name) {
     return name
         .toLowerCase()
         .replace(/[^a-z0-9]+/g, '-')
-        .slice(0, DEPLOYMENT_NAME_MAX + 1)
-        .replace(/^-+/, '')
+        .replace(/^-/, '')
         .slice(0, DEPLOYMENT_NAME_MAX)
-        .replace(/-+$/, '');
+        .replace(/-$/, '');
 }
 
 ;// CONCATENATED MODULE: ./build/contract/paging.js
@@ -54540,7 +54555,7 @@ function pageSchema(resource) {
 ;// CONCATENATED MODULE: ./build/contract/status.js
 
 /**
- * The statuses of a revision and of a deployment (specification 3.1; the statuses of a deployment are observed, service facts 1.3).
+ * The statuses of a revision and of a deployment (specification 3.1; the statuses of a deployment as observed).
  * A reader must carry a status that it does not know as it is: the service adds values without notice.
  */
 const REVISION_STATUSES = [
@@ -54622,7 +54637,7 @@ const sourceRevisionConfigSchema = object({
     image_uri: schemas_string().nullable(),
     repo_commit_sha: schemas_string().nullable(),
 });
-/** Revision (specification 2.1). `status_message` says why, where there is something to say (service facts 1.3). */
+/** Revision (specification 2.1). `status_message` says why, where there is something to say (hosted service). */
 const revisionSchema = object({
     id: schemas_uuid(),
     created_at: iso_datetime(),
@@ -54720,11 +54735,11 @@ const ADDRESS_RULE = 'an https address without user name, password, query and fr
  * networks: elsewhere the key would travel in the clear.
  */
 function parseAddress(text, input = 'control-plane-url') {
-    if (!URL.canParse(text))
-        return { problem: 'is not an address', ...(text.includes('://') ? {} : { fix: `write https://${text}` }) };
-    const url = new URL(text);
-    if (url.protocol !== 'https:' && url.protocol !== 'http:')
-        return { problem: 'is neither https nor http' };
+    const url = URL.parse(text);
+    if (url === null)
+        return notAnAddress(text);
+    if (!isHttp(url))
+        return notHttp(text);
     if (url.username !== '' || url.password !== '')
         return { problem: 'carries credentials', fix: 'take them out: the key goes into api-key' };
     if (url.search !== '' || url.hash !== '')
@@ -54737,6 +54752,20 @@ function parseAddress(text, input = 'control-plane-url') {
     if (url.protocol === 'https:' || isLoopback(url.hostname))
         return { value: { url: address } };
     return { value: { url: address, warning: `${input} is plain http: the API key travels unencrypted to ${url.host}` } };
+}
+function isHttp({ protocol }) {
+    return protocol === 'https:' || protocol === 'http:';
+}
+/** The problem of an address of another scheme, or of one without a scheme whose host looks like one: `localhost:8787`. */
+function notHttp(text) {
+    return text.includes('://') ? { problem: 'is neither https nor http' } : notAnAddress(text);
+}
+function notAnAddress(text) {
+    const url = text.includes('://') ? null : URL.parse(`https://${text}`);
+    // What carries credentials is not shown once more.
+    if (url === null || text.includes('@'))
+        return { problem: 'is not an address' };
+    return { problem: 'is not an address', fix: `write ${isLoopback(url.hostname) ? 'http' : 'https'}://${text}` };
 }
 /** An address as it may be shown: no credentials, no query. */
 function showAddress(text) {
@@ -54846,9 +54875,9 @@ function parseBucketRegion(text) {
 function parseEndpoint(text) {
     const url = URL.parse(text);
     if (url === null)
-        return { problem: 'is not an address', ...(text.includes('://') ? {} : { fix: `write https://${text}` }) };
-    if (url.protocol !== 'https:' && url.protocol !== 'http:')
-        return { problem: 'is neither https nor http' };
+        return notAnAddress(text);
+    if (!isHttp(url))
+        return notHttp(text);
     if (url.username !== '' || url.password !== '')
         return { problem: 'carries credentials', fix: 'put them into export-access-key-id and export-secret-access-key' };
     if (url.search !== '' || url.hash !== '')
@@ -54945,7 +54974,7 @@ const SECRET_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const SECRET_NAME_MAX = 255;
 const SECRET_VALUE_MAX = 65_536;
 const SECRETS_MAX = 500;
-/** Environment names that the service sets itself (service facts 1.6): a deployment may not carry them. */
+/** Environment names that the service sets itself (hosted service): a deployment may not carry them. */
 const RESERVED_SECRET_NAMES = new Set([
     'LANGCHAIN_TRACING_V2',
     'LANGSMITH_TRACING_V2',
@@ -54985,7 +55014,7 @@ const secretSchema = strictObject({
         .refine((name) => !RESERVED_SECRET_NAMES.has(name), 'name is reserved: the service sets it itself'),
     value: schemas_string().max(SECRET_VALUE_MAX),
 });
-/** The whole environment: a non-empty list replaces all of it (service facts 1.6). */
+/** The whole environment: a non-empty list replaces all of it (hosted service). */
 const secretsSchema = array(secretSchema)
     .max(SECRETS_MAX)
     .refine((secrets) => new Set(secrets.map((secret) => secret.name)).size === secrets.length, 'names should be different');
@@ -55038,7 +55067,7 @@ function parseSecretLines(text) {
     return result;
 }
 function splitLine(line) {
-    const match = /^\s*([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=|<<)(.*)$/.exec(line);
+    const match = /^\s*([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=|<<)(.*)$/s.exec(line);
     if (match === null)
         return undefined;
     const [, name = '', sign, rest = ''] = match;
@@ -55109,7 +55138,7 @@ const memoryMb = schemas_int().min(64).max(1_048_576);
 /** Longest form of a `resource_spec` as JSON, in characters: whatever it holds is stored and shown. */
 const RESOURCE_SPEC_MAX = 32_768;
 /**
- * What the agent server may use of its host (service facts 1.3), for the source `external_docker` only. CPUs in cores, memory in
+ * What the agent server may use of its host (hosted service), for the source `external_docker` only. CPUs in cores, memory in
  * MiB. A PATCH replaces the whole object. Fields that only a cluster understands are carried as they are.
  */
 const resourceSpecSchema = looseObject({
@@ -55133,12 +55162,12 @@ const resourceSpecSchema = looseObject({
 /** Secrets of a cluster, by reference: this service has no cluster, so there can be none. `[]` and null are said by habit. */
 const secretReferencesSchema = array(unknown())
     .refine((references) => references.length === 0, 'secret_references name secrets of a cluster, and there is none here: use secrets');
-/** What the ecosystem's clients send besides (service facts 1.3): it is accepted, and it changes nothing here. */
+/** What the ecosystem's clients send besides (hosted service): it is accepted, and it changes nothing here. */
 const ACCEPTED_WITHOUT_EFFECT = {
     tracked_packages: array(schemas_string().max(255)).max(1000).nullish(),
     route_through_gateway: schemas_boolean().nullish(),
 };
-/** Where a deployment comes from and how it runs, as a request may carry it (service facts 1.3). A null means "unchanged". */
+/** Where a deployment comes from and how it runs, as a request may carry it (hosted service). A null means "unchanged". */
 const sourceConfigInputSchema = strictObject({
     integration_id: schemas_guid().nullish(),
     repo_url: schemas_string().min(1).max(2048).nullish(),
@@ -55153,7 +55182,7 @@ const sourceConfigInputSchema = strictObject({
     /** Of a source that this service does not have; accepted as null because the ecosystem's clients send it so. */
     template_id: schemas_null().optional(),
 });
-/** Fields of `source_config` that are fixed at creation (specification 1.3; service facts 1.6). */
+/** Fields of `source_config` that are fixed at creation (specification 1.3; hosted service). */
 const FIXED_SOURCE_CONFIG_FIELDS = [
     'integration_id',
     'repo_url',
@@ -55174,7 +55203,7 @@ const sourceConfigSchema = object({
     install_command: schemas_string().nullable(),
     build_command: schemas_string().nullable(),
 });
-/** Body of `POST /v2/deployments` (service facts 1.3). */
+/** Body of `POST /v2/deployments` (hosted service). */
 const deploymentCreateSchema = strictObject({
     name: schemas_string().max(255).transform(normaliseDeploymentName).pipe(deploymentNameSchema),
     source: sourceSchema,
@@ -55185,7 +55214,7 @@ const deploymentCreateSchema = strictObject({
     display_name: schemas_string().min(1).max(255).nullish(),
     ...ACCEPTED_WITHOUT_EFFECT,
 });
-/** Body of `PATCH /v2/deployments/{deployment_id}` (specification 2.2; service facts 1.6). */
+/** Body of `PATCH /v2/deployments/{deployment_id}` (specification 2.2; hosted service). */
 const deploymentPatchSchema = strictObject({
     source: sourceSchema.nullish(),
     revision_source: sourceSchema.nullish(),
@@ -55196,7 +55225,7 @@ const deploymentPatchSchema = strictObject({
     display_name: schemas_string().min(1).max(255).nullish(),
     ...ACCEPTED_WITHOUT_EFFECT,
 });
-/** Body of `POST /v2/deployments/{deployment_id}/revisions` (service facts 1.2): always makes a revision. */
+/** Body of `POST /v2/deployments/{deployment_id}/revisions` (hosted service): always makes a revision. */
 const revisionCreateSchema = strictObject({
     source_revision_config: sourceRevisionConfigInputSchema.nullish(),
     source_config: sourceConfigInputSchema.nullish(),
@@ -55205,7 +55234,7 @@ const revisionCreateSchema = strictObject({
     ...ACCEPTED_WITHOUT_EFFECT,
 });
 /**
- * Deployment (specification 2.5; service facts 1.3). `latest_revision_id` is the newest one made, `active_revision_id` the one
+ * Deployment (specification 2.5; hosted service). `latest_revision_id` is the newest one made, `active_revision_id` the one
  * that serves. Secrets come back by name only: `value` is always empty.
  */
 const deploymentSchema = object({
@@ -55391,8 +55420,11 @@ function parseConfigPath(text) {
     return graphConfigPathSchema.safeParse(text).success ? { value: text } : { problem: 'is not such a path' };
 }
 function parseImageUri(text) {
-    if (/^https?:\/\//i.test(text))
-        return { problem: 'begins with a scheme', fix: `write ${text.replace(/^https?:\/\//i, '')}` };
+    if (/^https?:\/\//i.test(text)) {
+        const bare = text.replace(/^https?:\/\//i, '');
+        // What carries credentials is not shown once more.
+        return { problem: 'begins with a scheme', ...(showAddress(text) === text && { fix: `write ${bare}` }) };
+    }
     return parseWith(imageUriSchema, text);
 }
 function parseDeploymentType(text) {
@@ -55414,9 +55446,9 @@ const ERROR_CODES = {
     E_AUTH: {
         title: 'Not allowed',
         meaning: 'The control plane refused the API key, or the key may not do this; or GitHub refused `github-token`, where the step cannot go ' +
-            'on without it.',
-        remedy: 'Check that `api-key` is one of this region or control plane; a key of a whole organisation needs `workspace-id`. Where GitHub ' +
-            'refused, give the job the permission that the message names.',
+            'on without it: the message then names the permission that the job needs.',
+        remedy: 'Check that `api-key` is one of the region or control plane whose address the message names; a key of a whole organisation ' +
+            'needs `workspace-id`.',
     },
     E_NOT_FOUND: {
         title: 'Not found',
@@ -55454,7 +55486,7 @@ const ERROR_CODES = {
     E_CREATE_FAILED: {
         title: 'Creating the deployment failed',
         meaning: 'The revision ended in `CREATE_FAILED`: the service could not set up what the deployment runs on.',
-        remedy: 'Read the log in the job summary; the quota of the plan is a usual cause.',
+        remedy: 'Read the end of the log in the job summary, where there is one; the quota of the plan is a usual cause.',
     },
     E_BUILD_FAILED: {
         title: 'Build failed',
@@ -55485,7 +55517,8 @@ const ERROR_CODES = {
         title: 'Timed out',
         meaning: 'The revision had not ended within `timeout`, or a preview was not gone by then. A revision may still succeed, unless ' +
             '`on-timeout: interrupt` stopped it.',
-        remedy: 'Look at the status of the revision, and raise `timeout` if it was merely slow. A first deploy takes about 15 minutes.',
+        remedy: 'Look at the status of the revision, and raise `timeout` if it was merely slow. On the hosted service a first deploy takes ' +
+            'about 15 minutes.',
     },
     E_DESTINATION: {
         title: 'Export destination refused',
@@ -56122,6 +56155,14 @@ function inline(text) {
         .trimStart()
         .replace(MEANINGFUL, (character) => `&#${character.codePointAt(0)};`);
 }
+/** Like `inline`, but what stands between backticks is code: for sentences of ours, which may quote anything. */
+function prose(text) {
+    return inline(text).replace(/&#96;(.+?)&#96;/g, '<code>$1</code>');
+}
+/** A commit as tables show it; any other text as it is. */
+function shortCommit(text) {
+    return /^[0-9a-f]{40,64}$/i.test(text) ? text.slice(0, 12) : text;
+}
 /** Untrusted text as code. An HTML element, because a code span ends at the text's own backticks. */
 function code(text) {
     return `<code>${inline(text)}</code>`;
@@ -56402,7 +56443,7 @@ function rollbackSection(report, endedAt) {
         ['Last good revision', code(goodRevisionId)],
         ['Brought back by', revisionId === undefined || revisionId === goodRevisionId ? undefined : code(revisionId)],
         ['Status', status === undefined ? undefined : code(status)],
-        ['Commit', commit === undefined ? undefined : code(commit)],
+        ['Commit', commit === undefined ? undefined : code(shortCommit(commit))],
     ];
     const lines = logTail?.lines.slice(-LOG_LINES) ?? [];
     return [
@@ -56483,11 +56524,14 @@ function failureBlock({ failure, github }) {
         `> **${help === undefined ? name : markdown_link(name, help)}** ${lines.join('<br>')}`,
         ...(failure.aftermath === undefined ? [] : [`> **Afterwards:** ${inline(failure.aftermath.replaceAll('\n', ' '))}`]),
         ...(failure.tried === undefined ? [] : [`> **What was tried:** ${inline(failure.tried)}`]),
-        `> **What to do:** ${inline(failure.next)}`,
+        `> **What to do:** ${prose(failure.next)}`,
     ].join('\n>\n');
 }
 function facts(data) {
-    const { outputs, source } = data;
+    const { outputs } = data;
+    const source = servingSource(data);
+    // Nothing answers any more at the address of a deployment that is gone.
+    const address = data.status === 'removed' ? undefined : outputs['deployment-url'];
     const id = (name) => (outputs[name] === undefined ? undefined : code(outputs[name]));
     const deployment = [outputs['deployment-name'], outputs['deployment-id']]
         .filter((part) => part !== undefined)
@@ -56495,28 +56539,38 @@ function facts(data) {
         .join(' ');
     const rows = [
         ['Deployment', deployment === '' ? undefined : deployment + (outputs.created === 'true' ? ' (created)' : '')],
-        [
-            'Address',
-            outputs['deployment-url'] === undefined ? undefined : markdown_link(inline(outputs['deployment-url']), outputs['deployment-url']),
-        ],
-        ...sourceRows(data),
+        ['Address', address === undefined ? undefined : markdown_link(inline(address), address)],
+        ...sourceRows(source),
         ['Image', source?.kind === 'external_docker' ? code(source.imageUri) : id('image-uri')],
         ['Revision', id('revision-id')],
         ['Status', id('revision-status')],
         ['Previous revision', id('previous-revision-id')],
         ['Took', formatDuration(data.endedAt - data.startedAt)],
     ];
-    return table(rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+    const known = rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+    // How long it took to find out that nothing can be done is not worth a table.
+    return known.length === 1 && data.failure !== undefined ? '' : table(known);
 }
-function sourceRows({ source, outputs }) {
+/** What the outputs are about: what the workflow wants, and after a rollback what it brought back. */
+function servingSource({ status, source, outputs, rollback }) {
+    if (source?.kind !== 'git_host') {
+        const imageUri = status === 'rolled-back' ? outputs['image-uri'] : undefined;
+        return source === undefined || imageUri === undefined ? source : { ...source, imageUri };
+    }
+    if (status !== 'rolled-back' || rollback === undefined)
+        return { ...source, commit: outputs['commit-sha'] ?? source.commit };
+    const { ref, configPath, commit } = rollback;
+    return { kind: source.kind, repoUrl: source.repoUrl, repoRef: ref, configPath, commit };
+}
+function sourceRows(source) {
     if (source?.kind !== 'git_host')
         return [];
-    const commit = outputs['commit-sha'] ?? source.commit;
+    const { repoUrl, repoRef, configPath, commit } = source;
     return [
-        ['Repository', markdown_link(code(source.repoUrl), source.repoUrl)],
-        ['Ref', code(source.repoRef)],
-        ['Commit', commit === undefined ? undefined : markdown_link(code(commit.slice(0, 12)), commitAddress(source.repoUrl, commit))],
-        ['Configuration', code(source.configPath)],
+        ['Repository', markdown_link(code(repoUrl), repoUrl)],
+        ['Ref', repoRef && code(repoRef)],
+        ['Commit', commit === undefined ? undefined : markdown_link(code(shortCommit(commit)), commitAddress(repoUrl, commit))],
+        ['Configuration', configPath && code(configPath)],
     ];
 }
 /** Where a git host of the usual kind shows a commit; not an address for hosts without a web page. */
@@ -56535,7 +56589,7 @@ function planTable({ plan }) {
         return '';
     if (plan.length === 0)
         return '#### Plan\n\nNo field differs: a deploy would make a new revision from the same source.';
-    const rows = plan.map(({ field, live, wanted }) => `| ${code(field)} | ${inline(live)} | ${inline(wanted)} |`);
+    const rows = plan.map(({ field, live, wanted }) => `| ${code(field)} | ${inline(shortCommit(live))} | ${inline(shortCommit(wanted))} |`);
     return ['#### Plan', '', '| Field | Live | Wanted |', '|---|---|---|', ...rows].join('\n');
 }
 function remarks({ notes, rateLimitWaitMs, rateLimits = [] }) {
@@ -56696,7 +56750,7 @@ function dataOf(text) {
 
 
 /**
- * What bulk export answers, as a client reads it (specification 2.6 to 2.8, service facts 2.2): statuses in either letter case,
+ * What bulk export answers, as a client reads it (specification 2.6 to 2.8, hosted service): statuses in either letter case,
  * unknown fields kept. Only what a client cannot do without is required; the rest becomes null.
  */
 const id = schemas_string().min(1);
@@ -56791,6 +56845,7 @@ class RequestFailure extends Error {
     kind;
     method;
     path;
+    address;
     summary;
     status;
     code;
@@ -56805,6 +56860,7 @@ class RequestFailure extends Error {
         this.kind = fields.kind;
         this.method = fields.method;
         this.path = fields.path;
+        this.address = fields.address ?? null;
         this.summary = fields.summary;
         this.status = fields.status;
         this.code = fields.code;
@@ -56984,6 +57040,10 @@ function abortKind(signal) {
 function isCertificateProblem(code) {
     return code !== null && /CERT|UNABLE_TO_VERIFY|SELF_SIGNED|CRL|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE/.test(code);
 }
+/** True for the words of TLS about a port that speaks plain http: no repetition mends that, either. */
+function isPlainHttp(words) {
+    return words !== null && /wrong version number/i.test(words);
+}
 /** True for faults of the way to the service: surely nothing was sent. Anything else may have come after the request. */
 function happenedBeforeSending(error) {
     if (error instanceof AggregateError)
@@ -57067,7 +57127,7 @@ function isRateLimited(path) {
 }
 /** The row that counts a request; the catch-all when no other does. A HEAD is answered as a GET is, and counts as one. */
 function matchRateLimitRule(request) {
-    const path = request.path.replace(/^\/api\/v[12](?=\/|$)/, '') || '/';
+    const path = request.path.replace(/^\/api\/v[12](?=\/)/, '');
     const asked = request.method.toUpperCase();
     const method = asked === 'HEAD' ? 'GET' : asked;
     for (const { rule, match } of COMPILED) {
@@ -57235,7 +57295,7 @@ function mayRepeat(failure, idempotent) {
                 return true;
             return idempotent && (failure.status === 408 || isPassingServerError(failure.status));
         case 'network':
-            if (isCertificateProblem(failure.code))
+            if (isCertificateProblem(failure.code) || isPlainHttp(failure.detail))
                 return false;
             return idempotent || !failure.ambiguous;
         case 'protocol':
@@ -57495,7 +57555,7 @@ function isOf(answer, body) {
 
 
 /**
- * Schemas to read the service's answers with (design, section 3): either dialect's names, statuses in any letter case, unknown
+ * Schemas to read the service's answers with: either dialect's names, statuses in any letter case, unknown
  * fields kept, unknown values carried as they are. Only what a client cannot do without is required; the rest becomes null.
  */
 const answers_id = schemas_string().min(1);
@@ -57528,7 +57588,7 @@ const secretNamesSchema = array(looseObject({ name: schemas_string() }).transfor
     .nullish()
     .transform((secrets) => secrets ?? [])
     .catch([]);
-/** Deployment, as read (specification 2.5; service facts 1.3). */
+/** Deployment, as read (specification 2.5; hosted service). */
 const deploymentAnswerSchema = preprocess(fromDialect, looseObject({
     id: answers_id,
     name: schemas_string().min(1),
@@ -57542,7 +57602,8 @@ const deploymentAnswerSchema = preprocess(fromDialect, looseObject({
         .transform((value) => value ?? sourceRevisionConfigAnswerSchema.parse({})),
     secrets: secretNamesSchema,
     latest_revision_id: answers_id.nullish().transform((value) => value ?? null),
-    active_revision_id: answers_id.nullish().transform((value) => value ?? null),
+    /** Null: nothing serves. Absent: the service does not tell. */
+    active_revision_id: answers_id.nullish(),
     url: answers_text,
     image_version: answers_shown,
     created_at: answers_shown,
@@ -57572,7 +57633,7 @@ const answers_instant = union([schemas_number(), schemas_string().transform((val
     .nullish()
     .transform((value) => (typeof value === 'number' && Number.isFinite(value) ? value : null))
     .catch(null);
-/** One line of a log (service facts 1.9): a free object, or a bare string. */
+/** One line of a log (hosted service): a free object, or a bare string. */
 const logEntryAnswerSchema = preprocess((entry) => (typeof entry === 'string' ? { message: entry } : entry), looseObject({
     message: schemas_string().nullish().transform((value) => value ?? '').catch(''),
     level: schemas_string().nullish().transform((value) => value?.toUpperCase() ?? null).catch(null),
@@ -57580,7 +57641,7 @@ const logEntryAnswerSchema = preprocess((entry) => (typeof entry === 'string' ? 
 }));
 /** One page of a log; `next_offset` is opaque, null on the last page. */
 const logsAnswerSchema = looseObject({ logs: array(logEntryAnswerSchema), next_offset: answers_text });
-/** The agent server's address: `url`, then `source_config.custom_url`, else null (service facts 1.3). */
+/** The agent server's address: `url`, then `source_config.custom_url`, else null (hosted service). */
 function deploymentAddress(deployment) {
     return deployment.url || deployment.source_config.custom_url || null;
 }
@@ -57756,7 +57817,7 @@ function isSameSource({ source_revision_config: a }, { source_revision_config: b
     const commit = a.repo_commit_sha === null || b.repo_commit_sha === null || a.repo_commit_sha === b.repo_commit_sha;
     return commit && ['repo_ref', 'graph_config_path', 'image_uri'].every((field) => a[field] === b[field]);
 }
-/** True when a PATCH with this body makes a revision (specification 2.2; service facts 1.6). */
+/** True when a PATCH with this body makes a revision (specification 2.2; hosted service). */
 function makesRevision(body) {
     const { repo_ref, graph_config_path, image_uri } = body.source_revision_config ?? {};
     const { resource_spec, install_command, build_command } = body.source_config ?? {};
@@ -57766,7 +57827,7 @@ function makesRevision(body) {
 
 ;// CONCATENATED MODULE: ./build/contract/log.js
 
-/** Paging of a revision's logs (service facts 1.9). */
+/** Paging of a revision's logs (hosted service). */
 const LOG_LIMIT_MIN = 1;
 const LOG_LIMIT_MAX = 1000;
 const LOG_LIMIT_DEFAULT = 50;
@@ -57791,7 +57852,7 @@ const logsResponseSchema = object({ logs: array(logEntrySchema), next_offset: sc
 
 
 
-/** Logs are read at the route of today, and where that is missing at the one before it (service facts 1.9). */
+/** Logs are read at the route of today, and where that is missing at the one before it (hosted service). */
 function logOperations({ transport }) {
     let onlyLegacy = false;
     const read = async ({ deploymentId, revisionId, type, limit, order, offset, timeoutMs, signal }) => {
@@ -57923,6 +57984,7 @@ function formsOf(value) {
 
 ;// CONCATENATED MODULE: ./build/client/excerpt.js
 
+
 const EXCERPT_MAX_BYTES = 2048;
 /** So much is redacted to show the first 2 KB of it: what a shorter text in place of secrets lets move up is redacted, too. */
 const REDACTED_CHARACTERS = 262_144;
@@ -57973,7 +58035,7 @@ function cutCharacters(text, max) {
 function linesOf(body) {
     if (typeof body === 'string')
         return [body];
-    if (!excerpt_isRecord(body))
+    if (!isRecord(body))
         return [];
     for (const name of ['detail', 'message', 'error', 'errors']) {
         const lines = wordsOf(body[name]);
@@ -57987,12 +58049,12 @@ function wordsOf(value) {
         return value === '' ? [] : [value];
     if (Array.isArray(value))
         return value.flatMap(excerpt_faultOf);
-    return excerpt_isRecord(value) ? linesOf({ detail: value['detail'], message: value['message'] ?? value['msg'] }) : [];
+    return isRecord(value) ? linesOf({ detail: value['detail'], message: value['message'] ?? value['msg'] }) : [];
 }
 function excerpt_faultOf(fault) {
     if (typeof fault === 'string')
         return [fault];
-    if (!excerpt_isRecord(fault))
+    if (!isRecord(fault))
         return [];
     const message = fault['msg'] ?? fault['message'];
     const words = typeof message === 'string' ? message : 'not valid';
@@ -58006,9 +58068,6 @@ function parseJson(text) {
     catch {
         return null;
     }
-}
-function excerpt_isRecord(value) {
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 ;// CONCATENATED MODULE: ./build/client/answer.js
@@ -58030,6 +58089,7 @@ function checkResult({ result, request, redact, now }) {
     const fail = (fields) => new RequestFailure({
         method: request.method,
         path: safeText(request.path, redact),
+        address: safeText(request.address, redact),
         status,
         code: null,
         detail: null,
@@ -58766,14 +58826,14 @@ function prepare(request, signal) {
 /** How long the body of an answer that is no stream is read for its words. */
 const WORDS_MS = 10_000;
 /**
- * Sends one request and yields the events of its answer as they come (service facts 3.2). Ends when the server has closed the
+ * Sends one request and yields the events of its answer as they come (hosted service). Ends when the server has closed the
  * stream in an orderly way, after a whole event; everything else is a `RequestFailure`: a refusal before the stream (`http`), no
  * connection (`network`), an answer that is no stream, one that breaks off or is too large (`protocol`), or the signal's end.
  * Who stops reading closes the connection, and so tells the server that nobody listens any more.
  */
 async function* streamEvents(options) {
-    const { url, path, method, signal, maxBytes, maxEventLength, redact, now } = options;
-    const request = { method, path, host: url.host, timeoutMs: 0, maxBytes, signal };
+    const { url, path, address, method, signal, maxBytes, maxEventLength, redact, now } = options;
+    const request = { method, path, address, host: url.host, timeoutMs: 0, maxBytes, signal };
     const controller = new AbortController();
     const abort = () => controller.abort();
     let message = null;
@@ -58947,6 +59007,7 @@ const EVENT_MAX_LENGTH = 8 * 1024 * 1024;
 /** Throws a plain `Error` for an address or a header that no request could be made with. */
 function createTransport({ baseUrl, headers, redact, userAgent, effects, policy, onRetry, pacer }) {
     const base = parseBaseUrl(baseUrl);
+    const address = base.href.replace(/\/$/, '');
     checkHeaders(headers);
     const fullPolicy = { ...DEFAULT_RETRY_POLICY, ...policy };
     let waitedForRateLimitMs = 0;
@@ -58995,7 +59056,7 @@ function createTransport({ baseUrl, headers, redact, userAgent, effects, policy,
                 pacer?.learn({ method, path, headers: result.headers });
                 const answer = readAnswer({
                     result,
-                    request: { method, path, host: url.host, timeoutMs, maxBytes, signal },
+                    request: { method, path, address, host: url.host, timeoutMs, maxBytes, signal },
                     schema,
                     emptyAllowed,
                     redact: hide,
@@ -59010,7 +59071,7 @@ function createTransport({ baseUrl, headers, redact, userAgent, effects, policy,
         const { sent, text, hide } = prepare({ url, body, accept: 'text/event-stream' });
         const { maxBytes = STREAM_MAX_BYTES, maxEventLength = EVENT_MAX_LENGTH } = limits;
         const bounds = { signal, maxBytes, maxEventLength };
-        return streamEvents({ url, path, method, headers: sent, body: text, userAgent, ...bounds, redact: hide, now: effects.now });
+        return streamEvents({ url, path, address, method, headers: sent, body: text, userAgent, ...bounds, redact: hide, now: effects.now });
     };
     return { baseUrl: base.href, request, stream, waitedForRateLimitMs: () => waitedForRateLimitMs };
 }
@@ -59192,7 +59253,14 @@ function missingPermission({ request, needed, accepted, }) {
     if (request.status !== 403 || !NOT_ALLOWED.test(request.detail ?? ''))
         return null;
     const alternatives = (accepted ?? '').split(';').flatMap((list) => permissionsIn(list)[0] ?? []);
-    return alternatives.length === 0 || alternatives.includes(needed) ? needed : (alternatives[0] ?? needed);
+    const named = alternatives.find((alternative) => nameOf(alternative) === nameOf(needed));
+    // What this operation lacks may be less than what the step needs of the same name.
+    if (named !== undefined)
+        return named.endsWith('write') ? named : needed;
+    return alternatives[0] ?? needed;
+}
+function nameOf(permission) {
+    return permission.replace(/:.*/, '');
 }
 function permissionsIn(list) {
     return list.split(',').flatMap((entry) => {
@@ -59246,7 +59314,8 @@ function commentOperations({ owner, repo, send }) {
         listComments: async (pullRequest, signal) => {
             const comments = await list_readList(send, {
                 operation: `listing the comments of the pull request ${pullRequest}`,
-                permission: 'pull-requests: read',
+                // Who comments has to write, too: one correction of the workflow is enough.
+                permission: WRITE,
                 route: `GET ${OF_PULL_REQUEST}`,
                 parameters: { ...here, issue_number: pullRequest },
                 schema: answers_commentSchema,
@@ -59297,7 +59366,7 @@ function commentOperations({ owner, repo, send }) {
         viewer: async (signal) => {
             const { body } = await send({
                 operation: 'finding out whose token this is',
-                permission: 'metadata: read',
+                permission: WRITE,
                 // No other request works for the tokens of people, of apps and of workflows alike.
                 route: 'POST /graphql',
                 parameters: { query: 'query { viewer { login } }' },
@@ -62474,7 +62543,8 @@ function refuseConflicts(inputs, deployment) {
         happened: `The deployment '${deployment.name}' exists, and fields of it that are fixed at creation are wanted otherwise:\n` +
             lines.join('\n'),
         tried: 'Nothing was changed.',
-        next: 'Take the live value over into the workflow, or choose another deployment-name so that a new deployment is created.',
+        next: 'Take the live value over into the workflow, or choose another deployment-name so that a new deployment is created' +
+            `${deployment.active_revision_id === null ? ', or delete the deployment if it never served' : ''}.`,
     });
 }
 /** What an update would change. The environment is compared by names: its values are not readable. */
@@ -62565,7 +62635,26 @@ function sorted(value) {
         .map(([key, part]) => [key, sorted(part)]));
 }
 
+;// CONCATENATED MODULE: ./build/action/report/input-names.js
+/** The inputs that feed the fields of the service's words, where the two have different names. */
+const INPUTS_OF = {
+    repo_url: '`repo-url`',
+    repo_ref: '`repo-ref` or `tag`',
+    graph_config_path: '`config-path`',
+    langgraph_config_path: '`config-path`',
+    image_uri: '`image-uri`',
+    build_on_push: '`build-on-push`',
+    resource_spec: '`source-config`',
+};
+/** Which inputs of the workflow the fields are that a text names, as a sentence; undefined when it names none. */
+function inputsNamedIn(text) {
+    const named = Object.entries(INPUTS_OF).filter(([field]) => new RegExp(`\\b${field}\\b`).test(text));
+    const clauses = named.map(([field, inputs]) => `\`${field}\` is ${inputs}`);
+    return clauses.length === 0 ? undefined : `In the workflow ${clauses.join(', and ')}.`;
+}
+
 ;// CONCATENATED MODULE: ./build/action/report/request-failure.js
+
 
 
 
@@ -62615,6 +62704,11 @@ const HINTS = [
     },
     {
         code: 'E_UNAVAILABLE',
+        words: /wrong version number/i,
+        next: (address) => `It speaks plain http there: write ${address.replace(/^https:/, 'http:') || 'http://…'} in control-plane-url.`,
+    },
+    {
+        code: 'E_UNAVAILABLE',
         words: /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|certificate/,
         next: 'The certificate is not trusted: name its authority in NODE_EXTRA_CA_CERTS, or correct control-plane-url.',
     },
@@ -62648,12 +62742,13 @@ function requestFailure(error, doing) {
         return toFailure(error);
     const code = request_failure_codeOf(error);
     const words = [error.code, error.detail, error.excerpt].filter((part) => part !== null).join(' ');
-    const hint = HINTS.find((candidate) => candidate.code === code && candidate.words.test(words));
+    const { next } = HINTS.find((candidate) => candidate.code === code && candidate.words.test(words)) ?? {};
+    const told = typeof next === 'function' ? next(error.address ?? '') : (next ?? remedyInInputs(code, words));
     return new ActionFailure({
         code,
-        happened: [`${doing} failed: ${request_failure_sentence(error.message)}`, ...evidence(error)].join('\n'),
+        happened: [`${doing} failed: ${request_failure_sentence(error.message)}`, ...asked(error, code), ...evidence(error)].join('\n'),
         tried: tried(error),
-        ...(hint === undefined ? {} : { next: forAddress(hint.next, error.path) }),
+        ...(told === undefined ? {} : { next: forAddress(told, error.path) }),
         cause: error,
     });
 }
@@ -62676,6 +62771,15 @@ function githubFailure(error, doing) {
 function forAddress(next, path) {
     return path.startsWith('/api/v1/') ? next.replaceAll('control-plane-url', 'api-url').replace('control plane', 'service') : next;
 }
+/** The remedy of a refused value, with the inputs that its field is fed by. */
+function remedyInInputs(code, words) {
+    const names = code === 'E_VALIDATION' ? inputsNamedIn(words) : undefined;
+    return names === undefined ? undefined : `${ERROR_CODES[code].remedy} ${names}`;
+}
+/** Where the request went, for the codes whose usual cause is an address that nobody meant. */
+function asked({ address }, code) {
+    return address === null || (code !== 'E_AUTH' && code !== 'E_PROTOCOL') ? [] : [`The address that was asked: ${address}`];
+}
 function evidence({ kind, detail, excerpt, requestId }) {
     const answer = excerpt !== null && detail === null && (kind === 'protocol' || kind === 'http')
         ? [`The answer began with: ${excerpt.slice(0, 300)}`]
@@ -62687,6 +62791,7 @@ function tried({ method, path, attempts, ambiguous }) {
     const doubt = ambiguous && method !== 'GET' ? ' No complete answer came back: it may have been carried out.' : '';
     return `${method} ${path} was sent ${attempts === 0 ? 'not at all' : times}.${doubt}`;
 }
+/** Words of somebody else, ended as a sentence. */
 function request_failure_sentence(text) {
     return /[.!?]$/.test(text) ? text : `${text}.`;
 }
@@ -62745,9 +62850,9 @@ function revisionConfig({ source }) {
 ;// CONCATENATED MODULE: ./build/action/unchanged.js
 
 
-/** The revision that serves, as far as the control plane tells. */
-function servingRevisionId(deployment) {
-    return deployment.active_revision_id ?? deployment.latest_revision_id;
+/** The revision that serves, null when none does. Where the control plane does not tell, it is taken to be the newest one. */
+function servingRevisionId({ active_revision_id: active, latest_revision_id: latest }) {
+    return active === undefined ? latest : active;
 }
 /**
  * Why a new revision is needed although the workflow would rather not make one; undefined when the one that serves (`live`) is
@@ -63000,6 +63105,7 @@ function firstListed(assistants) {
 }
 
 ;// CONCATENATED MODULE: ./build/contract/message.js
+
 const INPUT_ROLES = new Set(['human', 'user', 'system', 'developer']);
 /** The message that a value is; null when it is none. */
 function readMessage(value) {
@@ -63026,7 +63132,7 @@ function contentText(content) {
 }
 /** `text` of a text block; the type may be missing in a later piece of the same block. */
 function blockText(block) {
-    if (!message_isRecord(block))
+    if (!isRecord(block))
         return '';
     const { type, text } = block;
     const isText = type === undefined || type === null || (typeof type === 'string' && /^(\w+_)?text(_delta)?$/.test(type));
@@ -63034,21 +63140,19 @@ function blockText(block) {
 }
 /** Takes off the wrapping of `{lc, type: 'constructor', id: […, 'AIMessage'], kwargs}` and of `{type, data}`. */
 function unwrap(value) {
-    if (!message_isRecord(value))
+    if (!isRecord(value))
         return null;
-    if (value['type'] === 'constructor' && message_isRecord(value['kwargs']) && Array.isArray(value['id'])) {
+    if (value['type'] === 'constructor' && isRecord(value['kwargs']) && Array.isArray(value['id'])) {
         return { ...value['kwargs'], type: value['id'].at(-1) };
     }
-    if (message_isRecord(value['data']) && typeof value['type'] === 'string' && value['content'] === undefined) {
+    if (isRecord(value['data']) && typeof value['type'] === 'string' && value['content'] === undefined) {
         return { ...value['data'], type: value['type'] };
     }
     return value;
 }
-function message_isRecord(value) {
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 ;// CONCATENATED MODULE: ./build/client/streamed-text.js
+
 
 
 /** So much of a text is kept, in UTF-16 units. */
@@ -63097,7 +63201,7 @@ function assembleText({ max = STREAMED_TEXT_MAX } = {}) {
         add: ({ event, data }) => {
             const { base, namespace } = splitEventName(event);
             const graph = `${base} ${namespace}`;
-            const fields = message_isRecord(data) ? data : {};
+            const fields = isRecord(data) ? data : {};
             if (base === 'messages/partial' || base === 'messages/complete') {
                 put(outputs(messagesIn(data)), (index) => `messages ${namespace}#${index}`);
             }
@@ -63113,11 +63217,11 @@ function assembleText({ max = STREAMED_TEXT_MAX } = {}) {
             else if (base === 'custom')
                 addCustom(data, graph);
             else if (base === 'events')
-                addPiece(message_isRecord(fields['data']) ? fields['data']['chunk'] : null, graph);
+                addPiece(isRecord(fields['data']) ? fields['data']['chunk'] : null, graph);
             else if (base === 'tasks')
                 addNew(outputs(messagesIn(fields['result'])));
             else if (base === 'debug')
-                addNew(outputs(messagesIn(message_isRecord(fields['payload']) ? fields['payload']['result'] : null)));
+                addNew(outputs(messagesIn(isRecord(fields['payload']) ? fields['payload']['result'] : null)));
             else
                 addNew(outputs(messagesIn(data)));
         },
@@ -63163,7 +63267,7 @@ function partsOf(value) {
 function customText(data) {
     if (typeof data === 'string')
         return data;
-    if (!message_isRecord(data))
+    if (!isRecord(data))
         return null;
     const { text, delta, content } = data;
     const piece = [text, delta].find((part) => typeof part === 'string');
@@ -63177,6 +63281,16 @@ function customText(data) {
 
 
 
+/** A run of which nothing has come yet. */
+const notBegun = () => ({
+    events: new Map(),
+    agentEvents: 0,
+    firstEventMs: undefined,
+    endMs: undefined,
+    text: '',
+    error: undefined,
+    failure: undefined,
+});
 /** Names beyond these bounds are counted together: whoever writes them can make up any number. */
 const NAMES_MAX = 20;
 const NAME_MAX = 60;
@@ -63185,15 +63299,7 @@ async function attemptRun({ agent, assistant, input, streamMode, signal, effects
     const start = effects.now();
     const events = new Map();
     const text = assembleText();
-    const attempt = {
-        events,
-        agentEvents: 0,
-        firstEventMs: undefined,
-        endMs: undefined,
-        text: '',
-        error: undefined,
-        failure: undefined,
-    };
+    const attempt = { ...notBegun(), events };
     try {
         for await (const event of agent.streamRun({ assistantId: assistant, input, streamMode, signal })) {
             attempt_count(events, event.event);
@@ -63314,14 +63420,16 @@ function times(count) {
 
 
 
+/** So many assistants are named to people. */
+const NAMED_MAX = 10;
 /**
  * What is wrong with the last attempt; undefined when the agent has answered as it should: with one event of its own at least,
  * without an error, to the end of the stream, and as expected.
  */
-function judge({ attempt, expect, timeoutMs, before }) {
+function judge({ attempt, expect, timeoutMs, before, others }) {
     const { failure, error, events, agentEvents, text } = attempt;
     if (failure !== undefined)
-        return failedRequest({ attempt, failure, timeoutMs, before });
+        return failedRequest({ attempt, failure, timeoutMs, before, others });
     if (error !== undefined) {
         return {
             happened: `The run failed with an error event: ${quoted(error)}`,
@@ -63361,7 +63469,7 @@ const judge_BY_STATUS = {
     403: 'The agent server refuses api-key: check that the key belongs to the workspace of the deployment.',
     422: 'Check smoke-test-input against what the graph takes.',
 };
-function failedRequest({ attempt, failure, timeoutMs, before, }) {
+function failedRequest({ attempt, failure, timeoutMs, before, others, }) {
     const limit = formatDuration(timeoutMs);
     const words = quoted(failure.message, 600);
     const slow = 'Read the log of the agent on the control plane; raise smoke-test-timeout if it is merely slow.';
@@ -63371,6 +63479,14 @@ function failedRequest({ attempt, failure, timeoutMs, before, }) {
     if (failure.kind === 'deadline') {
         const last = before === undefined ? 'the agent server did not answer' : quoted(before.message, 600);
         return { happened: `No run passed within the ${limit} of smoke-test-timeout: ${last}`, next: slow };
+    }
+    if (others !== undefined) {
+        const names = others.slice(0, NAMED_MAX).map((name) => `'${quoted(name, 80)}'`);
+        const more = others.length > NAMED_MAX ? ` and ${others.length - NAMED_MAX} more` : '';
+        return {
+            happened: `${words}\nThe agent server does not have this assistant. It has ${names.join(', ')}${more}.`,
+            next: 'Set smoke-test-assistant to one that the agent server has.',
+        };
     }
     if (isUnknownAssistant(failure)) {
         return { happened: words, next: 'Set smoke-test-assistant to a graph that the configuration file names.' };
@@ -63398,8 +63514,10 @@ const LONGEST_WAIT_MS = 5000;
 const LEAST_LEFT_MS = 500;
 /** A revision that is being replaced may answer for so long, without an assistant that only the new one has. */
 const OLD_REVISION_MS = 10_000;
+/** The log does not say the same again before so much time has passed. */
+const SILENCE_MS = 60_000;
 /**
- * Proves that the deployed agent answers (design, section 4): streams a run, again and again while the new revision warms up, and
+ * Proves that the deployed agent answers: streams a run, again and again while the new revision warms up, and
  * judges the first answer. Throws `E_SMOKE_TEST` unless that is right, and `E_CANCELLED`.
  */
 async function smokeTest({ test, deps }) {
@@ -63433,8 +63551,9 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }) {
     const { effects, journal, log } = deps;
     const agent = deps.agentServer(url);
     let assistant = knownAssistant(test, deps);
+    const tell = tellWaiting(deps, test.timeoutMs);
     let before;
-    let unknownSince;
+    let missingSince;
     for (let attempts = 1;; attempts += 1) {
         const chosen = assistant ?? (await listedAssistant({ agent, signal, log }));
         if (typeof chosen === 'string')
@@ -63443,13 +63562,20 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }) {
         const attempt = typeof chosen === 'string' ? await attemptRun({ agent, assistant: chosen, input, streamMode, signal, effects }) : chosen;
         deps.signal.throwIfAborted();
         const { failure } = attempt;
-        if (failure !== undefined && isUnknownAssistant(failure))
-            unknownSince ??= effects.now();
-        const patienceMs = unknownSince === undefined ? Infinity : unknownSince + OLD_REVISION_MS - effects.now();
-        const leftMs = Math.min(remainingMs(), patienceMs);
+        const isMissing = failure?.kind === 'http' && failure.status === 404;
+        if (isMissing)
+            missingSince ??= effects.now();
+        const patienceMs = missingSince === undefined ? Infinity : missingSince + OLD_REVISION_MS - effects.now();
+        // Only the words of the server itself end the wait: any other 404 may be that of what stands before it.
+        const isUnknown = failure !== undefined && isUnknownAssistant(failure);
+        const leftMs = isUnknown ? Math.min(remainingMs(), patienceMs) : remainingMs();
         const waitMs = Math.max(failure?.retryAfterMs ?? 0, Math.min(backoff(attempts, effects.random()), leftMs / 2));
-        if (failure === undefined || !isWarmingUp(attempt) || waitMs >= leftMs || leftMs < LEAST_LEFT_MS) {
-            const problem = judge({ attempt, expect: test.expect, timeoutMs: test.timeoutMs, before });
+        const isOver = failure === undefined || !isWarmingUp(attempt) || waitMs >= leftMs || leftMs < LEAST_LEFT_MS;
+        const mayBeWrong = isMissing && (patienceMs <= 0 || (isUnknown && isOver));
+        const others = mayBeWrong && typeof chosen === 'string' ? await othersThan(chosen, { agent, signal }) : undefined;
+        deps.signal.throwIfAborted();
+        if (isOver || others !== undefined) {
+            const problem = judge({ attempt, expect: test.expect, timeoutMs: test.timeoutMs, before, others });
             const report = reportOf({ test, url, assistant, attempts, attempt, problem, deps });
             journal.setSmokeTest(report);
             if (attempt.firstEventMs !== undefined)
@@ -63459,8 +63585,40 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }) {
             throw smokeFailure({ ...problem, happened: deps.redact(problem.happened), report, cause: failure });
         }
         before = failure;
-        log.info(`The agent is not there yet: ${quoted(failure.message, 200)}; trying again in ${formatDuration(waitMs)}.`);
+        tell(failure);
         await effects.sleep(waitMs, signal);
+    }
+}
+/** Says why the agent is not there yet: when the reason is a new one, and otherwise once a minute that it still is not. */
+function tellWaiting({ effects, log }, timeoutMs) {
+    const start = effects.now();
+    let said;
+    let saidAt = start;
+    return ({ message }) => {
+        const reason = quoted(message, 200).replace(/[.;:,\s]+$/, '');
+        const now = effects.now();
+        if (reason !== said)
+            log.info(`The agent is not there yet: ${reason}. Asking again until ${formatDuration(timeoutMs)} are over.`);
+        else if (now - saidAt >= SILENCE_MS)
+            log.info(`The agent is still not there after ${formatDuration(now - start)}.`);
+        else
+            return;
+        said = reason;
+        saidAt = now;
+    };
+}
+/** The graphs that the server has, where it lists them and the assistant is not among them. */
+async function othersThan(assistant, { agent, signal }) {
+    try {
+        const listed = await agent.searchAssistants(signal);
+        const isListed = listed.some(({ assistant_id: id, graph_id: graph }) => graph === assistant || id === assistant);
+        // A server that lists nothing may still be about to.
+        return isListed || listed.length === 0 ? undefined : [...new Set(listed.map(({ graph_id: graph }) => graph))];
+    }
+    catch (error) {
+        if (!(error instanceof RequestFailure))
+            throw error;
+        return undefined;
     }
 }
 /** The assistant that the workflow or the checkout names. */
@@ -63478,7 +63636,7 @@ async function listedAssistant({ agent, signal, log, }) {
     try {
         const listed = firstListed(await agent.searchAssistants(signal));
         if (listed === undefined)
-            return { ...NOTHING, error: 'the agent server lists no assistant' };
+            return { ...notBegun(), error: 'the agent server lists no assistant' };
         const { graph, others } = listed;
         const which = others === 0 ? 'the one graph' : `the first of ${others + 1} graphs`;
         log.info(`The assistant is '${quoted(graph, 80)}', ${which} of the agent server.`);
@@ -63487,18 +63645,9 @@ async function listedAssistant({ agent, signal, log, }) {
     catch (error) {
         if (!(error instanceof RequestFailure))
             throw error;
-        return { ...NOTHING, failure: error };
+        return { ...notBegun(), failure: error };
     }
 }
-const NOTHING = {
-    events: new Map(),
-    agentEvents: 0,
-    firstEventMs: undefined,
-    endMs: undefined,
-    text: '',
-    error: undefined,
-    failure: undefined,
-};
 function reportOf({ test, url, assistant, attempts, attempt, problem, deps, }) {
     return {
         result: problem === undefined ? 'passed' : 'failed',
@@ -63538,7 +63687,7 @@ async function verifyServing({ deploymentId, revisionId, previousId, deps, }) {
         for (;;) {
             const deployment = await controlPlane.getDeployment(deploymentId, deadline.signal);
             journal.set('deployment-url', deploymentAddress(deployment));
-            const active = deployment.active_revision_id;
+            const active = deployment.active_revision_id ?? null;
             if (active === null || active === revisionId) {
                 noteNewer(deployment, revisionId, deps);
                 return;
@@ -63662,7 +63811,7 @@ async function prove({ deploymentId, revisionId, test, deps, }) {
     async function replacement(onError = () => undefined) {
         try {
             const { active_revision_id: active } = await deps.controlPlane.getDeployment(deploymentId, deps.signal);
-            if (active === null || active === revisionId)
+            if (active === null || active === undefined || active === revisionId)
                 return undefined;
             deps.journal.set('smoke-test', 'skipped');
             return superseded(revisionId, active);
@@ -63693,7 +63842,7 @@ async function rememberGood({ deployment, signal, deps, }) {
     }
 }
 async function lastGood({ id: deploymentId, active_revision_id: active }, signal, { controlPlane }) {
-    if (active !== null)
+    if (typeof active === 'string')
         return await controlPlane.getRevision({ deploymentId, revisionId: active, signal });
     const [newest] = await controlPlane.listRevisions({ deploymentId, status: ['DEPLOYED'], max: 1, signal });
     return newest;
@@ -63735,8 +63884,7 @@ function expectedDuration(revisions) {
 }
 const LONGEST_MS = 6 * 3_600_000;
 
-;// CONCATENATED MODULE: ./build/action/follow.js
-
+;// CONCATENATED MODULE: ./build/action/watch.js
 
 
 
@@ -63744,83 +63892,89 @@ const LONGEST_MS = 6 * 3_600_000;
 
 
 const HEARTBEAT_MS = 60_000;
-/** A definite refusal counts when it comes twice in a row: one may be a control plane that restarts. */
+/** A definite refusal counts when it comes twice in a row: one may be a service that restarts. */
 const REFUSALS = 2;
 /** The part of the timeout that may pass without an answer at its end. */
 const HICCUP = 0.1;
 /**
- * Follows one revision until it has ended or the time is over. Lost connections are waited out. Throws an `ActionFailure` when it
- * was cancelled, refused, deleted, or when the time is over and no answer comes any more.
+ * Watches something remote until it has ended or the time is over. Lost connections are waited out. Throws an `ActionFailure` when
+ * the step was cancelled, when the request is refused twice in a row, and when the time is over and no answer comes any more.
  */
-async function follow(options) {
-    const { expected, timeoutMs, signal, effects, info } = options;
+async function watch(options) {
+    const { what, who, expected, timeoutMs, signal, effects, info } = options;
     const start = effects.now();
-    const unknown = new Set();
-    let lastStatus;
     let printedAt = start;
+    let seen;
     let lost;
     const say = (line) => {
         info(line);
         printedAt = effects.now();
     };
+    const cancelled = (cause) => new ActionFailure({ code: 'E_CANCELLED', happened: `The step was cancelled while it waited for the ${what}.`, cause });
+    const atTimeout = () => {
+        const silence = lost === undefined ? 0 : effects.now() - lost.since;
+        // A hiccup at the very end is not why the time was not enough.
+        if (lost === undefined || (seen !== undefined && silence < timeoutMs * HICCUP))
+            return { end: 'timeout', seen };
+        throw lostForGood({ options, error: lost.error, silence, status: seen === undefined ? 'none' : options.statusOf(seen) });
+    };
     for (;;) {
-        let retryAfter = 0;
         try {
-            const revision = await options.getRevision(signal);
+            seen = await options.ask(signal);
             if (lost !== undefined)
-                say(`The control plane answers again, after ${formatDuration(effects.now() - lost.since)}.`);
+                say(`The ${who} answers again, after ${formatDuration(effects.now() - lost.since)}.`);
             lost = undefined;
-            if (revision.status !== lastStatus) {
-                lastStatus = revision.status;
-                options.onStatus(revision, effects.now());
-                const message = revision.status_message === null ? '' : ` (${revision.status_message})`;
-                say(`${revision.status} after ${formatDuration(effects.now() - start)}${message}`);
-                reportUnknown(revision.status, unknown, say);
-            }
-            if (isFinalRevisionStatus(revision.status))
-                return { end: 'final', revision };
+            options.onSeen(seen, effects.now() - start, say);
+            if (options.isFinal(seen))
+                return { end: 'final', seen };
         }
         catch (error) {
             if (signal.aborted && abortKind(signal) === 'deadline')
-                return atTimeout({ lost, lastStatus, timeoutMs, now: effects.now() });
+                return atTimeout();
             if (signal.aborted)
                 throw cancelled(error);
             if (!(error instanceof RequestFailure))
                 throw error;
             const before = lost;
-            lost = nextLost(lost, error, effects.now());
-            if (isDefinite(error) && lost.refusals >= REFUSALS)
-                throw refused(error);
+            lost = nextLost(before, error, effects.now());
+            if (lost.refusals >= REFUSALS)
+                throw options.refused?.(error) ?? requestFailure(error, `Reading the status of the ${what}`);
             if (before === undefined)
-                say(`The status could not be read: ${error.message}. Asking again until ${formatDuration(timeoutMs)} are over.`);
-            retryAfter = error.retryAfterMs ?? 0;
+                say(`The status could not be read: ${request_failure_sentence(error.message)} Asking again until ${formatDuration(timeoutMs)} are over.`);
         }
         const now = effects.now();
         const left = start + timeoutMs - now;
         if (left <= 0)
-            return atTimeout({ lost, lastStatus, timeoutMs, now });
-        if (now - printedAt >= HEARTBEAT_MS)
-            say(heartbeat({ elapsed: now - start, expected, lost, lastStatus, now }));
-        const delay = Math.min(left, Math.max(nextPollDelay({ elapsed: now - start, expected }), retryAfter));
+            return atTimeout();
+        sayStill(now);
+        const wanted = Math.max(nextPollDelay({ elapsed: now - start, expected }), lost?.error.retryAfterMs ?? 0);
         try {
-            await sleepWithHeartbeat(delay);
+            await sleepWithHeartbeat(Math.min(left, wanted));
         }
         catch (error) {
             if (abortKind(signal) === 'deadline')
-                return atTimeout({ lost, lastStatus, timeoutMs, now: effects.now() });
+                return atTimeout();
             throw cancelled(error);
         }
         if (lost?.error.status === 429)
             options.onRateLimit(effects.now() - now);
+    }
+    function sayStill(now) {
+        if (now - printedAt < HEARTBEAT_MS)
+            return;
+        const elapsed = now - start;
+        if (lost === undefined)
+            say(options.still(seen, elapsed));
+        else
+            say(`No answer for ${formatDuration(now - lost.since)}; ${formatDuration(elapsed)} in all.`);
     }
     // A `Retry-After` may be long: the log must not fall silent meanwhile.
     async function sleepWithHeartbeat(delay) {
         const end = effects.now() + delay;
         for (let left = delay; left > 0; left = end - effects.now()) {
             await effects.sleep(Math.min(left, HEARTBEAT_MS), signal);
-            const now = effects.now();
-            if (end > now && now - printedAt >= HEARTBEAT_MS)
-                say(heartbeat({ elapsed: now - start, expected, lost, lastStatus, now }));
+            if (end > effects.now())
+                sayStill(effects.now());
         }
     }
 }
@@ -63832,34 +63986,62 @@ function nextLost(lost, error, now) {
 function isDefinite({ kind, status }) {
     return kind === 'http' && status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
+function lostForGood({ options: { what, who, timeoutMs }, error, silence, status, }) {
+    const failure = requestFailure(error, `Reading the status of the ${what}`);
+    return new ActionFailure({
+        code: failure.code,
+        happened: `The connection to the ${who} was lost: for the last ${formatDuration(silence)} of the ${formatDuration(timeoutMs)} ` +
+            `no usable answer came. The last status that was seen is ${status}.\n${failure.message}`,
+        tried: 'The status was asked for again and again until the timeout.',
+        next: failure.next,
+        cause: error,
+    });
+}
+
+;// CONCATENATED MODULE: ./build/action/follow.js
+
+
+
+
+
+/** Follows one revision until it has ended or the time is over, as `watch` does. One that was deleted is `E_NOT_FOUND`. */
+async function follow({ getRevision, onStatus, expected, ...options }) {
+    const unknown = new Set();
+    let lastStatus;
+    const watched = await watch({
+        ...options,
+        what: 'revision',
+        who: 'control plane',
+        expected,
+        ask: getRevision,
+        onSeen: (revision, elapsedMs, say) => {
+            if (revision.status === lastStatus)
+                return;
+            lastStatus = revision.status;
+            onStatus(revision, options.effects.now());
+            const message = revision.status_message === null ? '' : ` (${revision.status_message})`;
+            say(`${revision.status} after ${formatDuration(elapsedMs)}${message}`);
+            reportUnknown(revision.status, unknown, say);
+        },
+        statusOf: ({ status }) => status,
+        isFinal: ({ status }) => isFinalRevisionStatus(status),
+        still: (revision, elapsedMs) => {
+            const usual = expected === undefined ? '' : ` (earlier revisions took ${formatDuration(expected)})`;
+            return `Still ${revision?.status ?? 'no status'} after ${formatDuration(elapsedMs)}${usual}.`;
+        },
+        refused,
+    });
+    return watched.end === 'final' ? { end: 'final', revision: watched.seen } : { end: 'timeout', lastStatus };
+}
 function refused(error) {
     if (error.status !== 404)
         return requestFailure(error, 'Reading the status of the revision');
     return new ActionFailure({
         code: 'E_NOT_FOUND',
-        happened: `The deployment or its revision was deleted meanwhile: ${error.message}.`,
+        happened: `The deployment or its revision was deleted meanwhile: ${request_failure_sentence(error.message)}`,
         tried: `${error.method} ${error.path} was answered with 404 twice in a row.`,
         next: 'Find out who deleted it, then run the step again.',
         cause: error,
-    });
-}
-function cancelled(cause) {
-    return new ActionFailure({ code: 'E_CANCELLED', happened: 'The step was cancelled while it waited for the revision.', cause });
-}
-function atTimeout({ lost, lastStatus, timeoutMs, now, }) {
-    const silence = lost === undefined ? 0 : now - lost.since;
-    // A hiccup at the very end is not why the time was not enough.
-    if (lost === undefined || (lastStatus !== undefined && silence < timeoutMs * HICCUP))
-        return { end: 'timeout', lastStatus };
-    const failure = requestFailure(lost.error, 'Reading the status of the revision');
-    throw new ActionFailure({
-        code: failure.code,
-        happened: `The connection to the control plane was lost: for the last ${formatDuration(silence)} of the ` +
-            `${formatDuration(timeoutMs)} no usable answer came. ` +
-            `The last status that was seen is ${lastStatus ?? 'none'}.\n${failure.message}`,
-        tried: 'The status was asked for again and again until the timeout.',
-        next: failure.next,
-        cause: lost.error,
     });
 }
 function reportUnknown(status, unknown, say) {
@@ -63872,12 +64054,6 @@ function reportUnknown(status, unknown, say) {
     else
         return;
     unknown.add(status);
-}
-function heartbeat({ elapsed, expected, lost, lastStatus, now, }) {
-    const usual = expected === undefined ? '' : ` (earlier revisions took ${formatDuration(expected)})`;
-    if (lost !== undefined)
-        return `No answer for ${formatDuration(now - lost.since)}; ${formatDuration(elapsed)} in all.`;
-    return `Still ${lastStatus ?? 'no status'} after ${formatDuration(elapsed)}${usual}.`;
 }
 
 ;// CONCATENATED MODULE: ./build/action/interrupt.js
@@ -63965,6 +64141,7 @@ function showEntry({ message, level, timestamp }) {
 
 
 
+
 /** Earlier revisions that tell how long one takes. */
 const HISTORY = 10;
 const HISTORY_TIMEOUT_MS = 5000;
@@ -63994,7 +64171,7 @@ async function waitForRevision({ inputs, deploymentId, revisionId, previousId, d
     return 'deployed';
 }
 /** `wait: false`: one look, so that a revision that failed at once is not reported as accepted. */
-async function lookOnce({ inputs, deploymentId, revisionId, deps, }) {
+async function lookOnce({ inputs, deploymentId, revisionId, deps }) {
     const { journal, log } = deps;
     try {
         const revision = await deps.once.getRevision({ deploymentId, revisionId, signal: deps.signal });
@@ -64011,7 +64188,7 @@ async function lookOnce({ inputs, deploymentId, revisionId, deps, }) {
     log.info(`wait: false: the revision ${revisionId} was accepted and is not followed.`);
     return 'deployed';
 }
-async function followRevision({ inputs, deploymentId, revisionId, deps, }) {
+async function followRevision({ inputs, deploymentId, revisionId, deps }) {
     const { effects, journal, log, once } = deps;
     const expected = await learnExpected({ deploymentId, revisionId, deps });
     const usual = expected === undefined ? '' : `; earlier revisions took ${formatDuration(expected)}`;
@@ -64075,7 +64252,7 @@ async function learnExpected({ deploymentId, revisionId, deps, }) {
         deadline.stop();
     }
 }
-async function onTimeout({ inputs, deploymentId, revisionId, deps, }) {
+async function onTimeout({ inputs, deploymentId, revisionId, deps }) {
     if (inputs.onTimeout === 'leave')
         return 'on-timeout is leave: the revision goes on by itself.';
     deps.journal.save('interrupt', 'timeout');
@@ -64107,6 +64284,20 @@ const CODES = {
     INTERRUPTED: 'E_INTERRUPTED',
     SKIPPED: 'E_SUPERSEDED',
 };
+/** What to do where the control plane has no log to read. */
+const WITHOUT_LOG = {
+    E_CREATE_FAILED: 'Look at the deployment on the control plane; the quota of the plan is a usual cause.',
+    E_BUILD_FAILED: 'Look at the revision on the control plane, correct the source, and deploy again.',
+    E_DEPLOY_FAILED: 'Look at the revision on the control plane; a missing variable in `secrets` is a usual cause.',
+};
+/** So much of a log is read for the names of fields: what a person sees of it without a click. */
+const NAMING_LINES = 10;
+/** What to do about a revision that failed, in the words of the workflow. */
+function nextStep(code, says, lines) {
+    const step = (lines.length === 0 ? WITHOUT_LOG[code] : undefined) ?? ERROR_CODES[code].remedy;
+    const names = inputsNamedIn([says, ...lines.slice(-NAMING_LINES)].join('\n'));
+    return names === undefined ? step : `${step} ${names}`;
+}
 /** Throws unless the revision has ended well. The log of one that failed is printed and kept for the summary. */
 async function wait_judge({ revision, deploymentId, deps, }) {
     const { status } = revision;
@@ -64117,16 +64308,18 @@ async function wait_judge({ revision, deploymentId, deps, }) {
     const ended = code === 'E_SUPERSEDED'
         ? `The revision ${revision.id} was SKIPPED: ${await successor({ deploymentId, revisionId: revision.id, deps })} took its place.`
         : `The revision ${revision.id} ended in ${status}.`;
+    let lines = [];
     if (isFailedRevisionStatus(status)) {
         const tail = await readLogTail({ deploymentId, revisionId: revision.id, status, deps });
         if (tail !== undefined) {
+            lines = tail.lines;
             deps.journal.setLogTail(tail);
             deps.log.group(tail.title, tail.lines);
         }
         if (deps.signal.aborted)
             throw new ActionFailure({ code: 'E_CANCELLED', happened: `The step was cancelled. ${ended}${says}` });
     }
-    throw new ActionFailure({ code, happened: `${ended}${says}` });
+    throw new ActionFailure({ code, happened: `${ended}${says}`, next: nextStep(code, says, lines) });
 }
 
 ;// CONCATENATED MODULE: ./build/action/rollback/aside.js
@@ -64209,7 +64402,7 @@ function reasonToLeave({ code, cause }) {
 }
 /** Why another step's or person's work forbids a rollback; undefined when nothing does. */
 function interference({ good, failed, activeRevisionId: active, latestRevisionId: latest }) {
-    if (active !== null && active !== good.revisionId && active !== failed.revisionId)
+    if (typeof active === 'string' && active !== good.revisionId && active !== failed.revisionId)
         return `another revision, ${active}, serves by now`;
     if (latest !== null && latest !== failed.revisionId)
         return `a newer revision, ${latest}, is on its way`;
@@ -64220,7 +64413,7 @@ function interference({ good, failed, activeRevisionId: active, latestRevisionId
  * is `DEPLOYED` may take its place at any moment, although the control plane still names the good one.
  */
 function goodServes({ good, failed, activeRevisionId }) {
-    return failed.status !== 'DEPLOYED' && (activeRevisionId === null || activeRevisionId === good.revisionId);
+    return failed.status !== 'DEPLOYED' && (activeRevisionId === undefined || activeRevisionId === good.revisionId);
 }
 /** True when the deployment has to get a revision of the last good source: it does not serve, or the next one would not be of it. */
 function needsRevision(scene, { secretsSent }) {
@@ -64296,7 +64489,7 @@ async function bringBack({ deployment, scene, signal, deps, }) {
         throw requestFailure(error, doing);
     }
 }
-/** No such route, or not for this revision: some control planes redeploy only the latest one (service facts 1.8). */
+/** No such route, or not for this revision: some control planes redeploy only the latest one (hosted service). */
 function isRefused(error) {
     if (!(error instanceof RequestFailure))
         return false;
@@ -64327,7 +64520,7 @@ function secretsSentence({ secrets = [] }) {
 }
 /**
  * Why the revision that a rollback made is not known to be the last good one, although it serves; undefined when it is. A redeploy takes
- * the commit of the revision (service facts 1.8); an update builds what the ref is at.
+ * the commit of the revision (hosted service); an update builds what the ref is at.
  */
 function differentCommit({ good: { revisionId, source }, commit, how, }) {
     const { repo_ref: ref, repo_commit_sha: wanted } = source;
@@ -64370,7 +64563,9 @@ async function serves(deploymentId, { once, effects, signal }) {
     const deadline = startDeadline({ timeoutMs: SERVES_MS, parent: signal, effects });
     try {
         const { active_revision_id: active } = await once.getDeployment(deploymentId, deadline.signal);
-        return active === null ? 'The control plane does not tell which revision serves.' : `The revision ${active} serves.`;
+        if (active === null)
+            return 'No revision serves.';
+        return active === undefined ? 'The control plane does not tell which revision serves.' : `The revision ${active} serves.`;
     }
     catch {
         return 'Which revision serves could not be found out.';
@@ -64470,6 +64665,8 @@ async function rollBack({ failure, good, ...rest }) {
             failedRevisionId: rest.made.revisionId,
             revisionId: aside.output('revision-id'),
             commit: aside.output('commit-sha'),
+            ref: good.source.repo_ref ?? undefined,
+            configPath: good.source.graph_config_path ?? undefined,
             status: aside.output('revision-status'),
             transitions: aside.transitions,
             smokeTest: aside.smokeTest(),
@@ -64499,9 +64696,11 @@ async function attempt({ inputs, good, made, aside, deadline, }) {
     const brought = await bringBack({ deployment, scene, signal: deadline.signal, deps: own });
     if ('impossible' in brought) {
         if (!goodServes(scene)) {
-            const story = `The rollback is not possible: ${brought.impossible}. ` +
-                `The revision ${made.revisionId}, which failed, goes on serving${scene.activeRevisionId === good.revisionId ? ', or is about to' : ''}.${secrets.kept}`;
-            return { rolledBack: false, story };
+            const about = scene.activeRevisionId === good.revisionId ? ', or is about to' : '';
+            const serves = scene.activeRevisionId === null
+                ? 'No revision serves'
+                : `The revision ${made.revisionId}, which failed, goes on serving${about}`;
+            return { rolledBack: false, story: `The rollback is not possible: ${brought.impossible}. ${serves}.${secrets.kept}` };
         }
         const { story } = await keep({ inputs, good, deploymentId, aside });
         const left = `The deployment's settings stay those of the failed revision (${brought.impossible}).`;
@@ -64513,7 +64712,7 @@ async function attempt({ inputs, good, made, aside, deadline, }) {
     own.log.info(`The revision ${revisionId} is to bring back what ${good.revisionId} was made from.`);
     // Interrupted or left half-way, a rollback would leave the revision that failed in service.
     const patient = { ...inputs, timeoutMs: deadline.remainingMs(), onTimeout: 'leave', source: withoutCommit(inputs) };
-    await waitForRevision({ inputs: patient, deploymentId, revisionId, previousId: scene.activeRevisionId, deps: own });
+    await waitForRevision({ inputs: patient, deploymentId, revisionId, previousId: scene.activeRevisionId ?? null, deps: own });
     const different = differentCommit({ good, commit: aside.output('commit-sha'), how });
     if (different !== undefined) {
         return { rolledBack: false, story: `The rollback did not bring the last good commit back: ${different}${secrets.of(how)}` };
@@ -64719,6 +64918,26 @@ async function isUnchanged({ inputs, deployment, signal, deps, }) {
 ;// CONCATENATED MODULE: ./build/action/export/cancel.js
 
 
+/** Why a step gives up an export. Cancelled, it tells what happened in what is left of the time that the runner gives it. */
+const LIMIT_MS = { cancel: 2000, timeout: 10_000 };
+/**
+ * Ends the export that this step has created, if the input for this `occasion` asks for that, and writes down what became of it.
+ * Never throws. @returns that sentence.
+ */
+async function cancelOrLeave({ exportId, occasion, policy, once, deps: { effects, journal, log }, }) {
+    let sentence = `on-${occasion} is leave: the export ${exportId} goes on by itself.`;
+    if ({ cancel: policy.onCancel, timeout: policy.onTimeout }[occasion] === 'interrupt') {
+        journal.save('cancelExport', occasion);
+        const cancelled = await cancelExport({ exportId, timeoutMs: LIMIT_MS[occasion], once, effects });
+        if (cancelled.settled)
+            journal.save('cancelExport', '');
+        journal.set('export-status', cancelled.status);
+        sentence = cancelled.sentence;
+    }
+    log.info(sentence);
+    journal.note(sentence);
+    return sentence;
+}
 /**
  * Asks the service to cancel an export, within `timeoutMs`. A courtesy: it never throws. Returns whether that is settled (done, or
  * impossible for good), and a sentence on what became of it.
@@ -64998,91 +65217,33 @@ function scheduleConflict({ schedule, changes }) {
 
 
 
-
-
-
-
-
-/** The part of the timeout that may pass without an answer at its end. */
-const follow_HICCUP = 0.1;
-/**
- * Follows an export until it has ended or the time is over. Lost connections are waited out. Throws an `ActionFailure` when it was
- * cancelled or refused, and when the time is over and no answer comes any more.
- */
-async function followExport(options) {
-    const { exportId, once, timeoutMs, signal, effects, info } = options;
-    const start = effects.now();
-    let printedAt = start;
+/** Follows an export until it has ended or the time is over, as `watch` does. */
+function followExport({ exportId, once, onSeen, ...options }) {
     let printed = '';
-    let seen;
-    let lost;
-    const say = (line) => {
-        info(line);
-        printedAt = effects.now();
-    };
-    for (;;) {
-        const before = lost;
-        try {
-            const answer = await once.getExport(exportId, signal);
-            seen = { answer, runs: await once.listRuns(exportId, signal) };
-            if (before !== undefined)
-                say(`The service answers again, after ${formatDuration(effects.now() - before.since)}.`);
-            lost = undefined;
-            options.onSeen(seen);
+    return watch({
+        ...options,
+        what: 'export',
+        who: 'service',
+        expected: undefined,
+        ask: async (signal) => ({
+            answer: await once.getExport(exportId, signal),
+            runs: await once.listRuns(exportId, signal),
+        }),
+        onSeen: (seen, elapsedMs, say) => {
+            onSeen(seen);
+            const { status } = seen.answer;
             const { done, runs } = totalsOf(seen.runs);
-            const key = `${answer.status} ${done} ${runs}`;
+            const key = `${status} ${done} ${runs}`;
             if (key !== printed)
-                say(progressLine(seen, effects.now() - start));
-            if (!EXPORT_STATUSES.includes(answer.status) && !printed.startsWith(`${answer.status} `))
-                say(`The status ${answer.status} is not known to this version: waiting on.`);
+                say(progressLine(seen, elapsedMs));
+            if (!EXPORT_STATUSES.includes(status) && !printed.startsWith(`${status} `))
+                say(`The status ${status} is not known to this version: waiting on.`);
             printed = key;
-            if (isFinalExportStatus(answer.status))
-                return { end: 'final', seen };
-        }
-        catch (error) {
-            if (signal.aborted && abortKind(signal) === 'deadline')
-                return follow_atTimeout({ lost, seen, timeoutMs, now: effects.now() });
-            if (signal.aborted)
-                throw follow_cancelled(error);
-            if (!(error instanceof RequestFailure))
-                throw error;
-            const refusals = isDefinite(error) ? (before?.refusals ?? 0) + 1 : 0;
-            lost = { since: before?.since ?? effects.now(), error, refusals };
-            if (refusals >= REFUSALS)
-                throw requestFailure(error, 'Reading the status of the export');
-            if (before === undefined)
-                say(`The status could not be read: ${error.message}. Asking again until ${formatDuration(timeoutMs)} are over.`);
-        }
-        const now = effects.now();
-        const left = start + timeoutMs - now;
-        if (left <= 0)
-            return follow_atTimeout({ lost, seen, timeoutMs, now });
-        const wanted = Math.max(nextPollDelay({ elapsed: now - start, expected: undefined }), lost?.error.retryAfterMs ?? 0);
-        try {
-            await sleepWithHeartbeat(Math.min(left, wanted));
-        }
-        catch (error) {
-            if (abortKind(signal) === 'deadline')
-                return follow_atTimeout({ lost, seen, timeoutMs, now: effects.now() });
-            throw follow_cancelled(error);
-        }
-        if (lost?.error.status === 429)
-            options.onRateLimit(effects.now() - now);
-    }
-    // A `Retry-After` may be long: the log must not fall silent meanwhile.
-    async function sleepWithHeartbeat(delay) {
-        const end = effects.now() + delay;
-        for (let left = delay; left > 0; left = end - effects.now()) {
-            await effects.sleep(Math.min(left, HEARTBEAT_MS), signal);
-            const now = effects.now();
-            if (now - printedAt < HEARTBEAT_MS)
-                continue;
-            if (lost !== undefined)
-                say(`No answer for ${formatDuration(now - lost.since)}; ${formatDuration(now - start)} in all.`);
-            else if (seen !== undefined)
-                say(progressLine(seen, now - start));
-        }
-    }
+        },
+        statusOf: ({ answer }) => answer.status,
+        isFinal: ({ answer }) => isFinalExportStatus(answer.status),
+        still: (seen, elapsedMs) => seen === undefined ? `Still no status after ${formatDuration(elapsedMs)}.` : progressLine(seen, elapsedMs),
+    });
 }
 /** `RUNNING after 12 s: 2 of 5 runs, 12,345 rows (1,028 rows/s), about 18 s left`. */
 function progressLine({ answer, runs }, elapsedMs) {
@@ -65102,24 +65263,6 @@ function timeLeft({ answer, totals, elapsedMs, }) {
     if (told !== null && told !== undefined)
         return told * 1000;
     return totals.done === 0 ? undefined : (elapsedMs * (totals.runs - totals.done)) / totals.done;
-}
-function follow_cancelled(cause) {
-    return new ActionFailure({ code: 'E_CANCELLED', happened: 'The step was cancelled while it waited for the export.', cause });
-}
-function follow_atTimeout({ lost, seen, timeoutMs, now, }) {
-    const silence = lost === undefined ? 0 : now - lost.since;
-    // A hiccup at the very end is not why the time was not enough.
-    if (lost === undefined || (seen !== undefined && silence < timeoutMs * follow_HICCUP))
-        return { end: 'timeout', seen };
-    const failure = requestFailure(lost.error, 'Reading the status of the export');
-    throw new ActionFailure({
-        code: failure.code,
-        happened: `The connection to the service was lost: for the last ${formatDuration(silence)} of the ${formatDuration(timeoutMs)} ` +
-            `no usable answer came. The last status that was seen is ${seen?.answer.status ?? 'none'}.\n${failure.message}`,
-        tried: 'The status was asked for again and again until the timeout.',
-        next: failure.next,
-        cause: lost.error,
-    });
 }
 
 ;// CONCATENATED MODULE: ./build/action/export/judge.js
@@ -65159,7 +65302,6 @@ function judgeExport({ answer, runs }, failures) {
 
 
 
-const ON_TIMEOUT_MS = 10_000;
 /** Follows an export to its end, records what it writes, and throws an `ActionFailure` unless it ends well. */
 async function see_through_seeThrough({ wish, made, policy, once, tell, deps, }) {
     const { effects, journal, log, redact, signal } = deps;
@@ -65179,8 +65321,10 @@ async function see_through_seeThrough({ wish, made, policy, once, tell, deps, })
         const options = { exportId: made.id, once, timeoutMs, signal: deadline.signal, effects, info: log.info };
         const followed = await followExport({ ...options, onSeen: record, onRateLimit: journal.addRateLimitWait });
         if (followed.end === 'timeout') {
-            const status = followed.seen?.answer.status;
-            throw await overTime({ wish, exportId: made.id, status, policy, once, deps });
+            const status = followed.seen?.answer.status ?? 'without a status';
+            const tried = await cancelOrLeave({ exportId: made.id, occasion: 'timeout', policy, once, deps });
+            const happened = `The export ${made.id} was still ${status} after ${formatDuration(timeoutMs)}.`;
+            throw new ActionFailure({ code: 'E_EXPORT_TIMEOUT', happened, tried });
         }
         journal.save('exportEnded', 'true');
         const { failures } = failuresOf(followed.seen.runs, redact);
@@ -65197,21 +65341,6 @@ async function see_through_seeThrough({ wish, made, policy, once, tell, deps, })
         deadline.stop();
     }
 }
-async function overTime({ wish, exportId, status, policy, once, deps: { effects, journal, log }, }) {
-    let tried = 'on-timeout is leave: the export goes on by itself.';
-    if (policy.onTimeout === 'interrupt') {
-        journal.save('cancelExport', 'timeout');
-        const cancelled = await cancelExport({ exportId, timeoutMs: ON_TIMEOUT_MS, once, effects });
-        if (cancelled.settled)
-            journal.save('cancelExport', '');
-        journal.set('export-status', cancelled.status);
-        tried = cancelled.sentence;
-    }
-    log.info(tried);
-    journal.note(tried);
-    const happened = `The export ${exportId} was still ${status ?? 'without a status'} after ${formatDuration(wish.timeoutMs)}.`;
-    return new ActionFailure({ code: 'E_EXPORT_TIMEOUT', happened, tried });
-}
 
 ;// CONCATENATED MODULE: ./build/action/export/export.js
 
@@ -65226,10 +65355,8 @@ async function overTime({ wish, exportId, status, policy, once, deps: { effects,
 
 
 
-/** What is left of the time that the runner gives a cancelled step goes to telling what happened. */
-const ON_CANCEL_MS = 2000;
 /**
- * Exports the traces of a tracing project (design, section 4): finds or creates the destination, creates the export or the schedule, and
+ * Exports the traces of a tracing project: finds or creates the destination, creates the export or the schedule, and
  * follows an export to its end. Returns `exported`, `unchanged` (the schedule is there) or `planned`; throws an `ActionFailure`.
  */
 async function exportTraces({ wish, policy, deps }) {
@@ -65277,7 +65404,7 @@ async function exportTraces({ wish, policy, deps }) {
     catch (error) {
         const failure = export_failureOf(error, signal);
         if (failure.code === 'E_CANCELLED' && made !== undefined && !isFinalExportStatus(journal.output('export-status') ?? ''))
-            await onCancel({ exportId: made.id, policy, once, deps });
+            await cancelOrLeave({ exportId: made.id, occasion: 'cancel', policy, once, deps });
         throw failure;
     }
     finally {
@@ -65345,20 +65472,6 @@ function recordExport({ answer, destination, tell, deps: { journal }, }) {
     journal.set('export-status', answer.status);
     const path = destination === null ? undefined : pathOfExport(destination, answer.interval_hours === null ? answer.id : undefined);
     tell({ id: answer.id, status: answer.status, path });
-}
-/** Cancels the export that this step has created, if that is wanted. */
-async function onCancel({ exportId, policy, once, deps: { effects, journal, log }, }) {
-    let sentence = `on-cancel is leave: the export ${exportId} goes on by itself.`;
-    if (policy.onCancel === 'interrupt') {
-        journal.save('cancelExport', 'cancel');
-        const cancelled = await cancelExport({ exportId, timeoutMs: ON_CANCEL_MS, once, effects });
-        if (cancelled.settled)
-            journal.save('cancelExport', '');
-        journal.set('export-status', cancelled.status);
-        sentence = cancelled.sentence;
-    }
-    log.info(sentence);
-    journal.note(sentence);
 }
 function export_failureOf(error, signal) {
     const foreign = !(error instanceof ActionFailure) && !(error instanceof RequestFailure);
@@ -65752,7 +65865,7 @@ async function readPullRequest({ pullRequest, eventState }, { github, effects, j
 
 const FIRST_POLL_MS = 500;
 const SLOWEST_POLL_MS = 5000;
-/** True while the service deletes it in the background (service facts 1.3, 1.7). */
+/** True while the service deletes it in the background (hosted service). */
 function isGoing({ status }) {
     return status !== null && /^AWAITING_(FINAL_)?DELETE$/.test(status);
 }
@@ -65844,7 +65957,8 @@ function own_partsOf(address) {
     if (!URL.canParse(text))
         return undefined;
     const { protocol, hostname, port, pathname } = new URL(text);
-    return parts({ protocol, host: hostname, port, path: pathname });
+    // Of ssh, unlike https, the address keeps a port that is the default one.
+    return parts({ protocol, host: hostname, port: protocol === 'ssh:' && port === '22' ? '' : port, path: pathname });
 }
 function parts({ protocol, host, port, path }) {
     return { protocol, host: host.toLowerCase(), port, path: path.replace(/^\/+/, '').toLowerCase() };
@@ -65883,11 +65997,7 @@ async function removeAll({ target, preview, timeoutMs }, deps) {
     const { effects, log, signal } = deps;
     const deadline = startDeadline({ timeoutMs, parent: signal, effects });
     try {
-        const found = await findByName(target.name, deadline.signal, deps);
-        for (const deployment of found) {
-            teardown_record(deployment, deps);
-            refuseForeign(deployment, preview);
-        }
+        const found = await findOwn({ target, preview }, deadline.signal, deps);
         for (const deployment of found) {
             await requestRemoval(deployment, deadline.signal, deps);
             log.info(`Removing the deployment '${deployment.name}' (${deployment.id}) with its tracing project.`);
@@ -65904,11 +66014,7 @@ async function teardown_plan({ target, preview, timeoutMs }, deps) {
     const { effects, journal, log, signal } = deps;
     const deadline = startDeadline({ timeoutMs, parent: signal, effects });
     try {
-        const found = await findByName(target.name, deadline.signal, deps);
-        for (const deployment of found) {
-            teardown_record(deployment, deps);
-            refuseForeign(deployment, preview);
-        }
+        const found = await findOwn({ target, preview }, deadline.signal, deps);
         if (found.length > 0)
             journal.setPlan(found.map(({ name, id }) => ({ field: 'deployment', live: `${name} (${id})`, wanted: '(none)' })));
         if (found.length === 0)
@@ -65921,6 +66027,15 @@ async function teardown_plan({ target, preview, timeoutMs }, deps) {
     finally {
         deadline.stop();
     }
+}
+/** The deployments of the preview's name. Throws an `ActionFailure` when one of them is not ours: then none is to be touched. */
+async function findOwn({ target, preview }, signal, deps) {
+    const found = await findByName(target.name, signal, deps);
+    for (const deployment of found) {
+        teardown_record(deployment, deps);
+        refuseForeign(deployment, preview);
+    }
+    return found;
 }
 function teardown_record(deployment, { journal }) {
     journal.set('deployment-id', deployment.id);
@@ -66206,7 +66321,7 @@ function findOwner({ inputs, github, signal }) {
     };
 }
 function namesRevision(description, { active_revision_id: active, latest_revision_id: latest }) {
-    return [active, latest].some((id) => id !== null && description.includes(id));
+    return [active, latest].some((id) => typeof id === 'string' && description.includes(id));
 }
 
 ;// CONCATENATED MODULE: ./build/action/preview/sweep.js
@@ -66232,7 +66347,8 @@ async function sweep(inputs, deps) {
     const tell = () => journal.setSweep(swept.map(({ name, pullRequest, verdict, why }) => ({ name, pullRequest, verdict, why })));
     try {
         const candidates = await findCandidates(inputs, deadline, deps);
-        log.info(`Found ${candidates.length} deployments named like the previews of '${baseName}'.`);
+        const { length } = candidates;
+        log.info(`Found ${length} ${length === 1 ? 'deployment' : 'deployments'} named like the previews of '${baseName}'.`);
         const owner = findOwner({ inputs, github, signal: deadline.signal });
         swept = await judgeAll({ candidates, owner, ttlMs, github, deadline, deps });
         tell();
@@ -66604,7 +66720,7 @@ async function run(inputs, deps) {
         const failure = main_failureOf(error, deps.signal);
         const cancelled = failure.code === 'E_CANCELLED' && wantsDeploy(inputs);
         // At the same time: a cancelled step has little of it.
-        await Promise.all([reporter.end({ failure }), ...(cancelled ? [main_onCancel(inputs, deps)] : [])]);
+        await Promise.all([reporter.end({ failure }), ...(cancelled ? [onCancel(inputs, deps)] : [])]);
         return { failure };
     }
 }
@@ -66640,7 +66756,7 @@ function main_failureOf(error, signal) {
         return new ActionFailure({ code: 'E_CANCELLED', happened: 'The step was cancelled.', cause: error });
     return requestFailure(error, 'The step');
 }
-async function main_onCancel(inputs, deps) {
+async function onCancel(inputs, deps) {
     const { journal, log } = deps;
     const [deploymentId, revisionId] = [journal.output('deployment-id'), journal.output('revision-id')];
     if (deploymentId === undefined || revisionId === undefined)
