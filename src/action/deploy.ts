@@ -36,7 +36,7 @@ export async function deploy(inputs: Inputs, deps: Deps): Promise<Status> {
     ) {
       // The step that made this revision may have failed right here: that it is live is no proof that it answers.
       const revisionId = deps.journal.output('revision-id') ?? ''
-      await prove({ deploymentId: deployment.id, revisionId, test: inputs.smokeTest, deps })
+      if (inputs.wait) await prove({ deploymentId: deployment.id, revisionId, test: inputs.smokeTest, deps })
       return 'unchanged'
     }
     const wantsGood = inputs.rollbackOnFailure && deployment !== null

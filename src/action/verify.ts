@@ -8,10 +8,13 @@ import { requestFailure } from './report/request-failure.ts'
 /** How long the control plane may take to say that the revision that is `DEPLOYED` is the one that serves. */
 const SWITCH_MS = 30_000
 const SWITCH_POLL_MS = 2000
+const TRIED = `The deployment was read again and again for ${SWITCH_MS / 1000} s.`
+const NEXT = 'Look at the deployment on the control plane, and run the step again.'
 
 /**
  * Proves that the revision that this step made is the one that serves, where the control plane tells. `previousId` is the
- * revision that served before. Throws `E_SUPERSEDED` when another one has taken its place.
+ * revision that served before. Throws `E_SUPERSEDED` when another one has taken its place, and `E_PROTOCOL` when the one before
+ * it, or none, serves on.
  */
 export async function verifyServing({
   deploymentId,
@@ -31,13 +34,14 @@ export async function verifyServing({
     for (;;) {
       const deployment = await controlPlane.getDeployment(deploymentId, deadline.signal)
       journal.set('deployment-url', deploymentAddress(deployment))
-      const active = deployment.active_revision_id ?? null
-      if (active === null || active === revisionId) {
+      const active = deployment.active_revision_id
+      if (active === undefined || active === revisionId) {
         noteNewer(deployment, revisionId, deps)
         return
       }
-      if (active !== previousId && !(await isOlder(active))) throw superseded(revisionId, active)
-      if (effects.now() - start >= SWITCH_MS) throw neverSwitched(revisionId, active)
+      if (active !== null && active !== previousId && !(await isOlder(active))) throw superseded(revisionId, active)
+      if (effects.now() - start >= SWITCH_MS)
+        throw active === null ? nothingServes(revisionId, TRIED) : neverSwitched(revisionId, active)
       await effects.sleep(SWITCH_POLL_MS, deadline.signal)
     }
   } catch (error) {
@@ -126,11 +130,21 @@ export function superseded(revisionId: string, active: string): ActionFailure {
   })
 }
 
+/** The failure of a revision that was deployed, on a control plane that says that none serves. */
+export function nothingServes(revisionId: string, tried?: string): ActionFailure {
+  return new ActionFailure({
+    code: 'E_PROTOCOL',
+    happened: `The revision ${revisionId} is DEPLOYED, but the control plane says that no revision serves.`,
+    ...(tried === undefined ? {} : { tried }),
+    next: NEXT,
+  })
+}
+
 function neverSwitched(revisionId: string, active: string): ActionFailure {
   return new ActionFailure({
     code: 'E_PROTOCOL',
     happened: `The revision ${revisionId} is DEPLOYED, but the one before it still serves: ${active}.`,
-    tried: `The deployment was read again and again for ${SWITCH_MS / 1000} s.`,
-    next: 'Look at the deployment on the control plane, and run the step again.',
+    tried: TRIED,
+    next: NEXT,
   })
 }

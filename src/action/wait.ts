@@ -13,6 +13,7 @@ import type { Status } from './registry.ts'
 import { ActionFailure, ERROR_CODES, type ErrorCode, toFailure } from './report/error-codes.ts'
 import { inputsNamedIn } from './report/input-names.ts'
 import { checkCommit, otherCommit, verifyServing } from './verify.ts'
+import { isLostAtTimeout } from './watch.ts'
 
 /** Earlier revisions that tell how long one takes. */
 const HISTORY = 10
@@ -102,8 +103,8 @@ async function followRevision({ inputs, deploymentId, revisionId, deps }: Watche
     })
   } catch (error) {
     const failure = toFailure(error)
-    const lostForGood = failure.code !== 'E_CANCELLED' && failure.code !== 'E_NOT_FOUND' && deadline.remainingMs() === 0
-    if (lostForGood) journal.note(await onTimeout({ inputs, deploymentId, revisionId, deps }))
+    if (isLostAtTimeout(failure, deadline.remainingMs()))
+      journal.note(await onTimeout({ inputs, deploymentId, revisionId, deps }))
     throw failure
   } finally {
     deadline.stop()

@@ -111,6 +111,11 @@ export async function watch<Seen>(options: WatchOptions<Seen>): Promise<Watched<
   }
 }
 
+/** True for a failure that was seen when the time was over, and so is a timeout as well: what was watched may go on unseen. */
+export function isLostAtTimeout({ code }: ActionFailure, remainingMs: number): boolean {
+  return remainingMs === 0 && code !== 'E_CANCELLED' && code !== 'E_NOT_FOUND'
+}
+
 function nextLost(lost: Lost | undefined, error: RequestFailure, now: number): Lost {
   const refusals = isDefinite(error) ? (lost?.refusals ?? 0) + 1 : 0
   return { since: lost?.since ?? now, error, refusals }

@@ -175,6 +175,25 @@ describe('skip-unchanged', () => {
     })
   })
 
+  it.each([
+    ['is not smoke-tested with wait: false', false],
+    ['is smoke-tested otherwise', true],
+  ])('%s', async (_, wait) => {
+    const deps = fakeDeps({
+      getRevision: async () => revision('DEPLOYED', { id: OLD_REVISION_ID }),
+      getDeployment: async () => deployment({ active_revision_id: OLD_REVISION_ID }),
+    })
+    const smokeTest = { input: {}, streamMode: 'updates', timeoutMs: 1000 } as const
+    const agentServer = vi.fn(() => {
+      throw new Error('there is no agent here')
+    })
+    const ended = deployed({ ...skip, wait, smokeTest }, { ...deps, agentServer })
+    if (wait) await expect(ended).rejects.toThrow('there is no agent here')
+    else expect((await ended).ended).toBe('unchanged')
+    expect(agentServer).toHaveBeenCalledTimes(wait ? 1 : 0)
+    expect(deps.outputs['smoke-test']).toBe(wait ? 'failed' : 'skipped')
+  })
+
   it('hands on the image that is live', async () => {
     const source_revision_config = { image_uri: DIGEST }
     const deps = fakeDeps({

@@ -225,10 +225,12 @@ describe('the end of a revision', () => {
     expect((await step({}, fakeDeps({ getRevision, getDeployment: async () => deployment(third) }))).ended).toBe('E_PROTOCOL')
   })
 
-  it.each([null, undefined])('is good where the control plane does not tell which one serves: %s', async (active) => {
-    expect((await step({}, fakeDeps({ getDeployment: async () => deployment({ active_revision_id: active }) }))).ended).toBe(
-      'deployed',
-    )
+  it.each([
+    ['does not tell which one serves', undefined, 'deployed'],
+    ['says that none serves', null, 'E_PROTOCOL'],
+  ])('where the control plane %s: %s ends as %s', async (_, active, ended) => {
+    const getDeployment = async () => deployment({ active_revision_id: active })
+    expect((await step({}, fakeDeps({ getDeployment }))).ended).toBe(ended)
   })
 
   it('is not green when it could not be verified', async () => {

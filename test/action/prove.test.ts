@@ -61,7 +61,7 @@ describe('prove', () => {
   const serving = (active: string | null | undefined) => async () => deployment({ active_revision_id: active })
   const replaced = `E_SUPERSEDED The revision ${NEW_REVISION_ID} was deployed, but another one serves by now: ${OTHER}.`
 
-  it.each([NEW_REVISION_ID, null, undefined])('stands when %s serves', async (active) => {
+  it.each([NEW_REVISION_ID, undefined])('stands when %s serves', async (active) => {
     const { failure, smokeTest, getDeployment, deps } = await proof(true, serving(active))
     expect([failure, smokeTest]).toEqual([undefined, 'passed'])
     expect(getDeployment).toHaveBeenCalledExactlyOnceWith(DEPLOYMENT_ID, deps.signal)
@@ -71,6 +71,13 @@ describe('prove', () => {
     const { failure, smokeTest } = await proof(false, serving(active))
     expect(failure).toMatch(/^E_SMOKE_TEST /)
     expect(smokeTest).toBe('failed')
+  })
+
+  it('does not stand when none serves', async () => {
+    const { failure } = await proof(true, serving(null))
+    expect(failure).toBe(
+      `E_PROTOCOL The revision ${NEW_REVISION_ID} is DEPLOYED, but the control plane says that no revision serves.`,
+    )
   })
 
   it.each([true, false])('is none of this revision when another one serves; a good answer: %s', async (good) => {

@@ -36,7 +36,7 @@ function serving(...active: (string | null | undefined)[]): Pick<ControlPlane, '
 }
 
 describe('verifyServing', () => {
-  it.each([ID, null, undefined])('is done at once when %s serves', async (active) => {
+  it.each([ID, undefined])('is done at once when %s serves', async (active) => {
     const deps = fakeDeps(serving(active))
     await verify(deps)
     expect(deps.outputs).toEqual({ 'deployment-url': 'https://agent.example.com' })
@@ -59,6 +59,20 @@ describe('verifyServing', () => {
     const deps = fakeDeps(serving(OLD_REVISION_ID, OLD_REVISION_ID, ID))
     await verify(deps)
     expect(deps.effects.slept).toEqual([2000, 2000])
+  })
+
+  it('asks on while none serves yet, and gives up after half a minute', async () => {
+    const first = fakeDeps(serving(null, null, ID))
+    await verify(first, null)
+    expect(first.effects.slept).toEqual([2000, 2000])
+    const never = fakeDeps(serving(null))
+    expect(await caught(verify(never, null))).toEqual({
+      code: 'E_PROTOCOL',
+      message: `The revision ${ID} is DEPLOYED, but the control plane says that no revision serves.`,
+      tried: 'The deployment was read again and again for 30 s.',
+      next: 'Look at the deployment on the control plane, and run the step again.',
+    })
+    expect(never.effects.slept).toEqual(Array.from({ length: 15 }, () => 2000))
   })
 
   it('gives up after half a minute', async () => {

@@ -2,7 +2,8 @@ import type { BulkExports } from '../../client/bulk-export.ts'
 import type { ExportAnswer } from '../../client/bulk-export-answers.ts'
 import { startDeadline } from '../../client/deadline.ts'
 import { formatDuration } from '../parse/duration.ts'
-import { ActionFailure } from '../report/error-codes.ts'
+import { ActionFailure, toFailure } from '../report/error-codes.ts'
+import { isLostAtTimeout } from '../watch.ts'
 import { cancelOrLeave } from './cancel.ts'
 import type { ExportDeps, ExportPolicy, Tell } from './deps.ts'
 import { followExport, type Seen } from './follow.ts'
@@ -42,7 +43,13 @@ export async function seeThrough({
   try {
     const { timeoutMs } = wish
     const options = { exportId: made.id, once, timeoutMs, signal: deadline.signal, effects, info: log.info }
-    const followed = await followExport({ ...options, onSeen: record, onRateLimit: journal.addRateLimitWait })
+    const following = followExport({ ...options, onSeen: record, onRateLimit: journal.addRateLimitWait })
+    const followed = await following.catch(async (error: unknown) => {
+      const failure = toFailure(error)
+      if (isLostAtTimeout(failure, deadline.remainingMs()))
+        await cancelOrLeave({ exportId: made.id, occasion: 'timeout', policy, once, deps })
+      throw failure
+    })
     if (followed.end === 'timeout') {
       const status = followed.seen?.answer.status ?? 'without a status'
       const tried = await cancelOrLeave({ exportId: made.id, occasion: 'timeout', policy, once, deps })

@@ -1,6 +1,7 @@
 import { DuplicateNameError, RequestFailure } from '../../client/failure.ts'
 import { RATE_LIMITED } from '../../client/retry.ts'
 import { GithubFailure, remedyOf } from '../github/failure.ts'
+import { isLoopback } from '../parse/address.ts'
 import { ActionFailure, ERROR_CODES, type ErrorCode, toFailure } from './error-codes.ts'
 import { inputsNamedIn } from './input-names.ts'
 
@@ -51,9 +52,16 @@ const HINTS: readonly { code: ErrorCode; words: RegExp; next: string | ((address
   },
   {
     code: 'E_UNAVAILABLE',
+    words: /tunneling socket/,
+    next: 'The proxy did not lead there: check HTTPS_PROXY, with its port and its password, and name hosts that need no proxy in NO_PROXY.',
+  },
+  {
+    code: 'E_UNAVAILABLE',
     words: /wrong version number/i,
     next: (address) =>
-      `It speaks plain http there: write ${address.replace(/^https:/, 'http:') || 'http://…'} in control-plane-url.`,
+      URL.canParse(address) && isLoopback(new URL(address).hostname)
+        ? `It speaks plain http there: write ${address.replace(/^https:/, 'http:')} in control-plane-url.`
+        : 'It speaks plain http there: check the host and the port in control-plane-url. With http:// the key would travel unencrypted.',
   },
   {
     code: 'E_UNAVAILABLE',

@@ -1,7 +1,7 @@
 import type { AgentServer } from '../../client/agent-server.ts'
 import type { Effects } from '../../client/effects.ts'
 import { RequestFailure } from '../../client/failure.ts'
-import { isCertificateProblem } from '../../client/network-problem.ts'
+import { isCertificateProblem, isPlainHttp } from '../../client/network-problem.ts'
 import { assembleText } from '../../client/streamed-text.ts'
 import {
   isAgentEvent,
@@ -96,7 +96,7 @@ const WARMING_UP = new Set([404, 408, 425, 429, 502, 503, 504])
 export function isWarmingUp({ events, failure }: Pick<Attempt, 'events' | 'failure'>): boolean {
   if (failure === undefined || events.size > 0) return false
   if (failure.kind === 'http') return WARMING_UP.has(failure.status ?? 0)
-  if (failure.kind === 'network') return !isCertificateProblem(failure.code)
+  if (failure.kind === 'network') return !isCertificateProblem(failure.code) && !isPlainHttp(failure.detail)
   return failure.kind === 'protocol' && failure.code === 'truncated'
 }
 

@@ -73,6 +73,7 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }: Loop): Prom
   const tell = tellWaiting(deps, test.timeoutMs)
   let before: RequestFailure | undefined
   let missingSince: number | undefined
+  let unknownSince: number | undefined
   for (let attempts = 1; ; attempts += 1) {
     const chosen = assistant ?? (await listedAssistant({ agent, signal, log }))
     if (typeof chosen === 'string') assistant = chosen
@@ -81,18 +82,20 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }: Loop): Prom
       typeof chosen === 'string' ? await attemptRun({ agent, assistant: chosen, input, streamMode, signal, effects }) : chosen
     deps.signal.throwIfAborted()
     const { failure } = attempt
-    const isMissing = failure?.kind === 'http' && failure.status === 404
-    if (isMissing) missingSince ??= effects.now()
-    const patienceMs = missingSince === undefined ? Infinity : missingSince + OLD_REVISION_MS - effects.now()
+    const now = effects.now()
     // Only the words of the server itself end the wait: any other 404 may be that of what stands before it.
+    const isMissing = failure?.kind === 'http' && failure.status === 404
     const isUnknown = failure !== undefined && isUnknownAssistant(failure)
-    const leftMs = isUnknown ? Math.min(remainingMs(), patienceMs) : remainingMs()
+    if (isMissing) missingSince ??= now
+    if (isUnknown) unknownSince ??= now
+    const leftMs = isUnknown ? Math.min(remainingMs(), patienceMs(unknownSince, now)) : remainingMs()
     const waitMs = Math.max(failure?.retryAfterMs ?? 0, Math.min(backoff(attempts, effects.random()), leftMs / 2))
     const isOver = failure === undefined || !isWarmingUp(attempt) || waitMs >= leftMs || leftMs < LEAST_LEFT_MS
-    const mayBeWrong = isMissing && (patienceMs <= 0 || (isUnknown && isOver))
+    const mayBeWrong = isMissing && (patienceMs(missingSince, now) <= 0 || (isUnknown && isOver))
     const others = mayBeWrong && typeof chosen === 'string' ? await othersThan(chosen, { agent, signal }) : undefined
     deps.signal.throwIfAborted()
-    if (isOver || others !== undefined) {
+    const goesOn = !isOver && others === undefined && (await waited(failure, waitMs))
+    if (!goesOn) {
       const problem = judge({ attempt, expect: test.expect, timeoutMs: test.timeoutMs, before, others })
       const report = reportOf({ test, url, assistant, attempts, attempt, problem, deps })
       journal.setSmokeTest(report)
@@ -101,9 +104,25 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }: Loop): Prom
       throw smokeFailure({ ...problem, happened: deps.redact(problem.happened), report, cause: failure })
     }
     before = failure
-    tell(failure)
-    await effects.sleep(waitMs, signal)
   }
+
+  /** Waits before the next attempt. False when the time was over first; throws when the step is cancelled. */
+  async function waited(failure: RequestFailure, ms: number): Promise<boolean> {
+    tell(failure)
+    try {
+      await effects.sleep(ms, signal)
+      return true
+    } catch (error) {
+      deps.signal.throwIfAborted()
+      if (signal.aborted) return false
+      throw error
+    }
+  }
+}
+
+/** How long a revision that may still be the old one is asked on, from the moment on which it first looked like that. */
+function patienceMs(since: number | undefined, now: number): number {
+  return since === undefined ? Infinity : since + OLD_REVISION_MS - now
 }
 
 /** Says why the agent is not there yet: when the reason is a new one, and otherwise once a minute that it still is not. */

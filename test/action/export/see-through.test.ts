@@ -103,6 +103,36 @@ describe('an export that takes too long', () => {
     expect(saved).toEqual([['cancelExport', 'timeout']])
   })
 
+  describe('and is not answered for at the end', () => {
+    const away = { getExport: vi.fn(async () => Promise.reject(httpFailure(503))) }
+
+    it('is cancelled by on-timeout: interrupt all the same', async () => {
+      const { failure, once, deps, saved } = await see(away, { onTimeout: 'interrupt' })
+      expect(failure).toMatchObject({ code: 'E_UNAVAILABLE', message: expect.stringContaining('was lost') })
+      expect(once.cancelExport).toHaveBeenCalledExactlyOnceWith({ id: 'e', timeoutMs: 10_000, signal: expect.any(AbortSignal) })
+      expect(deps.journal.notes).toEqual(['The export e was cancelled: it is CANCELLED.'])
+      expect(saved).toEqual([
+        ['cancelExport', 'timeout'],
+        ['cancelExport', ''],
+      ])
+    })
+
+    it('is left alone by on-timeout: leave', async () => {
+      const { failure, once, deps } = await see(away)
+      expect(failure).toMatchObject({ code: 'E_UNAVAILABLE' })
+      expect(once.cancelExport).not.toHaveBeenCalled()
+      expect(deps.journal.notes).toEqual(['on-timeout is leave: the export e goes on by itself.'])
+    })
+
+    it('is left alone when it was refused before the time was over', async () => {
+      const refused = { getExport: vi.fn(async () => Promise.reject(httpFailure(403))) }
+      const { failure, once, deps } = await see(refused, { onTimeout: 'interrupt' })
+      expect(failure).toMatchObject({ code: 'E_AUTH' })
+      expect(once.cancelExport).not.toHaveBeenCalled()
+      expect(deps.journal.notes).toEqual([])
+    })
+  })
+
   it('leaves no timer behind', async () => {
     vi.useFakeTimers()
     try {

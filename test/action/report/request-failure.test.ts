@@ -42,6 +42,9 @@ describe('the code of a failed request', () => {
 })
 
 describe('its words', () => {
+  const PLAIN = 'It speaks plain http there: check the host and the port in'
+  const UNENCRYPTED = 'With http:// the key would travel unencrypted.'
+
   it('say what happened, what was tried, and what to do', () => {
     const failure = toFailure(httpFailure(422, { detail: 'body.name: too long', requestId: 'r-1' }), 'Updating it')
     expect(failure.message).toBe('Updating it failed: GET /v2/deployments answered 422: body.name: too long.\nRequest id: r-1')
@@ -91,11 +94,31 @@ describe('its words', () => {
       'It speaks plain http there: write http://127.0.0.1:8787 in control-plane-url.',
     ],
     ['/api/v1/bulk-exports', 'https://127.0.0.1:8787', 'It speaks plain http there: write http://127.0.0.1:8787 in api-url.'],
-    ['/v2/deployments', null, 'It speaks plain http there: write http://… in control-plane-url.'],
+    [
+      '/v2/deployments',
+      'https://localhost:8787',
+      'It speaks plain http there: write http://localhost:8787 in control-plane-url.',
+    ],
+    ['/v2/deployments', 'https://agents.example.com:8080', `${PLAIN} control-plane-url. ${UNENCRYPTED}`],
+    ['/api/v1/bulk-exports', 'https://agents.example.com:8080', `${PLAIN} api-url. ${UNENCRYPTED}`],
+    ['/v2/deployments', null, `${PLAIN} control-plane-url. ${UNENCRYPTED}`],
   ])('tell who asks for TLS where there is none: %s at %s', (path, address, next) => {
     const detail = 'write EPROTO 40B7:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:record/ssl3_record.c:354:'
     const failure = requestFailure({ code: 'EPROTO', summary: 'could not reach it', detail, path, address })
     expect(toFailure(failure, 'It')).toMatchObject({ code: 'E_UNAVAILABLE', next })
+  })
+
+  it.each([
+    'tunneling socket could not be established, statusCode=407',
+    'tunneling socket could not be established, cause=connect ECONNREFUSED 127.0.0.1:3128',
+    'tunneling socket could not be established, cause=getaddrinfo ENOTFOUND proxy.example.com',
+    'tunneling socket could not be established, cause=write EPROTO error:0A00010B:SSL routines::wrong version number',
+  ])('tell whose proxy does not lead to the service: %s', (detail) => {
+    const failure = requestFailure({ code: 'ECONNRESET', summary: 'could not reach it', detail, address: 'https://localhost' })
+    expect(toFailure(failure, 'It')).toMatchObject({
+      code: 'E_UNAVAILABLE',
+      next: 'The proxy did not lead there: check HTTPS_PROXY, with its port and its password, and name hosts that need no proxy in NO_PROXY.',
+    })
   })
 
   it('name the inputs of a field that was refused', () => {

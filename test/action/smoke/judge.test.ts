@@ -190,6 +190,11 @@ describe('an agent that may need a moment more', () => {
     ['ECONNREFUSED', { failure: requestFailure({ code: 'ECONNREFUSED' }) }, true],
     ['no code', { failure: requestFailure() }, true],
     ['a certificate', { failure: requestFailure({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }) }, false],
+    [
+      'plain http where TLS was asked for',
+      { failure: requestFailure({ code: 'EPROTO', detail: 'error:0A00010B:SSL routines::wrong version number' }) },
+      false,
+    ],
     ['a broken stream', { failure: requestFailure({ kind: 'protocol', code: 'truncated' }) }, true],
     ['HTML', { failure: requestFailure({ kind: 'protocol', code: 'html' }) }, false],
     ['the end of the time', { failure: deadline }, false],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { AgentServer, StreamRunOptions } from '../../../src/client/agent-server.ts'
 import type { RunEvent } from '../../../src/contract/run-stream.ts'
 import type { ActionFailure } from '../../../src/action/report/error-codes.ts'
@@ -275,6 +275,14 @@ describe('a revision that warms up', () => {
     expect(report?.result).toBe('failed')
   })
 
+  it('may have had nothing behind its address for long, before it says for a moment that it has no such assistant', async () => {
+    const unknown = httpFailure(404, { detail: 'No assistant found for "agent".' })
+    const runs = [...Array.from({ length: 6 }, () => [missing]), [unknown], [unknown], GOOD]
+    const { failure, effects } = await smoke({ runs })
+    expect(failure).toBeUndefined()
+    expect(sleptMs(effects)).toBeGreaterThan(10_000)
+  })
+
   it('is told from one that says so itself, which is not asked for longer than 10 s', async () => {
     const unknown = httpFailure(404, { detail: 'No assistant found for "agnet".' })
     const { failure, effects } = await smoke({ runs: [[unknown]], assistants: async () => graphs('echo') })
@@ -325,6 +333,28 @@ describe('a revision that warms up', () => {
     const { asked, failure } = await smoke({ runs: [[stream503], [METADATA, { event: 'error', data: 'no' }], GOOD] })
     expect(asked).toHaveLength(2)
     expect(failure?.message).toContain('error event')
+  })
+
+  it('is judged by its last answer when the time is over between two attempts', async () => {
+    vi.useFakeTimers()
+    try {
+      const deps = fakeDeps({}, () => vi.advanceTimersByTime(TEST.timeoutMs))
+      const { failure, asked, outputs, report } = await smoke({ runs: [[stream503], GOOD], deps })
+      expect(failure).toMatchObject({
+        code: 'E_SMOKE_TEST',
+        message: 'No run passed within the 2 min of smoke-test-timeout: POST /runs/stream answered 503',
+      })
+      expect(asked).toHaveLength(1)
+      expect(outputs['smoke-test']).toBe('failed')
+      expect(report?.attempts).toBe(1)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('is cancelled between two attempts as well', async () => {
+    const deps: TestDeps = fakeDeps({}, () => deps.abort())
+    expect((await smoke({ runs: [[stream503], GOOD], deps })).failure).toMatchObject({ code: 'E_CANCELLED' })
   })
 
   it('that is still streaming at the deadline has not passed', async () => {
