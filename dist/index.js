@@ -54767,9 +54767,33 @@ function notAnAddress(text) {
         return { problem: 'is not an address' };
     return { problem: 'is not an address', fix: `write ${isLoopback(url.hostname) ? 'http' : 'https'}://${text}` };
 }
+/** The scheme, or the slashes of an address without one. An address of https may lack them, and have them the wrong way round. */
+const BEFORE_USER = /^(?:\s*https?:[\\/]*|(?:[^/?#@:]*:)?\/\/)/i;
+const USER = /^([^/?#:]*)(?::([^/?#]*))?@/;
+/** A password with an unescaped `/`, `?` or `#`. What begins with digits and ends there is a port. */
+const USER_OF_ODD_PASSWORD = /^([^/?#:@[\]]*):(?!\d*(?:[/?#]|$))(.*)@/s;
+/** The end of an image's name, which is no host. */
+const DIGEST = /@sha\d+:[0-9a-f]+$/i;
+/**
+ * Reads as whom an address is asked, with a scheme or without one: `user:password@proxy:3128`. Undefined where it does not say, and
+ * for `git@github.com:acme/agents`: a name in front of a host and a colon is how ssh is told a place.
+ */
+function readUser(address) {
+    const before = BEFORE_USER.exec(address)?.[0] ?? '';
+    const rest = address.slice(before.length);
+    const searched = rest.replace(DIGEST, '');
+    const [found, user = '', password] = USER.exec(searched) ?? USER_OF_ODD_PASSWORD.exec(searched) ?? [];
+    if (found === undefined)
+        return undefined;
+    const after = rest.slice(found.length);
+    const isPlaceOfSsh = before === '' && password === undefined && /^[^/?#]*:/.test(after);
+    return isPlaceOfSsh ? undefined : { before, user, password, after };
+}
 /** An address as it may be shown: no credentials, no query. */
 function showAddress(text) {
-    return text.replace(/\/\/[^/?#]*@/, '//***@').replace(/[?#].*$/s, '?***');
+    const { before, after } = readUser(text) ?? {};
+    const bare = after === undefined ? text : `${before}***@${after}`;
+    return bare.replace(/[?#].*$/s, '?***');
 }
 /** True for a host that is this machine. `hostname` is that of a `URL`: an IPv6 address stands in brackets. */
 function isLoopback(hostname) {
@@ -62343,36 +62367,60 @@ function leavesOf(value) {
 
 
 
+
+/**
+ * Inputs that say openly what outputs and saved state repeat. What stands in them is no secret there, whatever a variable of the agent
+ * says: for `STAGE=production` alone the name and the address of `agent-production` would be of no use to later steps.
+ */
+const OPEN = ['deployment-name', 'environment', 'control-plane-url', 'image-uri'];
+/** Outputs that the action words or counts by itself. */
+const OWN = new Set([
+    'status',
+    'created',
+    'smoke-test',
+    'smoke-test-first-event-ms',
+    'export-rows',
+    'export-files',
+    'error-code',
+]);
+/** What a redactor writes for a text that is a secret as a whole. */
+const HIDDEN = '***';
+/** An id or a commit, in which a number such as a port can stand by chance. */
+const ID = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40})$/i;
 function createIo({ env, redactor }) {
-    let apiKey = '';
     let problem = unwritable(env['GITHUB_OUTPUT']);
-    const mask = (value) => {
-        const masks = masksOf(value);
+    /** For what machines read: outputs and saved state. */
+    const kept = masks_createRedactor();
+    const mask = (masks, open = []) => {
         redactor.add(masks);
+        kept.add(masks.filter((part) => !open.some((text) => text.includes(part))));
         for (const part of masks)
             core_setSecret(part);
     };
+    const withoutSecrets = (value) => {
+        const redacted = kept.redact(value);
+        return ID.test(value) && redacted !== HIDDEN ? value : redacted;
+    };
     return {
         readInputs: () => {
-            apiKey = getInput('api-key');
+            const apiKey = getInput('api-key');
             // The key itself, however short it is: nothing else may show it.
-            if (apiKey !== '') {
-                core_setSecret(apiKey);
-                redactor.add([apiKey]);
-            }
+            if (apiKey !== '')
+                mask([apiKey]);
+            const open = OPEN.map((name) => showAddress(io_read(name)));
             for (const value of parseSecretLines(io_read('secrets')).sensitive)
-                mask(value);
+                mask(masksOf(value), open);
             for (const name of INPUT_NAMES)
                 if (isCredential(name))
-                    mask(io_read(name));
+                    mask(masksOf(io_read(name)));
             for (const name of INPUT_NAMES)
                 if (inputSpec(name).kind === 'url')
-                    mask(credentialsOf(io_read(name)));
+                    mask(masksOf(credentialsOf(io_read(name))));
             return Object.fromEntries(INPUT_NAMES.map((name) => [name, io_read(name)]));
         },
         setOutput: (name, value) => {
             try {
-                setOutput(name, apiKey === '' ? value : value.replaceAll(apiKey, '***'));
+                setOutput(name, OWN.has(name) ? value : withoutSecrets(value));
             }
             catch (error) {
                 problem ??= io_describe(error);
@@ -62381,7 +62429,7 @@ function createIo({ env, redactor }) {
         outputProblem: () => problem,
         saveState: (key, value) => {
             try {
-                saveState(key, value);
+                saveState(key, key === 'deploymentRecord' && value !== '' ? eachText(value, withoutSecrets) : withoutSecrets(value));
                 return true;
             }
             catch {
@@ -62408,8 +62456,12 @@ function io_read(name) {
 }
 /** The password, or what stands in its place in an address of http; a user name of ssh is none. */
 function credentialsOf(address) {
-    const [, scheme = '', user = '', password] = /^([a-z+]*):?\/\/([^/?#:]*)(?::([^/?#]*))?@/i.exec(address) ?? [];
-    return password ?? (scheme.toLowerCase() === 'ssh' ? '' : user);
+    const { before = '', user = '', password } = readUser(address) ?? {};
+    return password ?? (/^ssh:/i.test(before) ? '' : user);
+}
+/** Changes the texts in a record. What is around them, its numbers and its state, which the action words, stay as post needs them. */
+function eachText(json, change) {
+    return JSON.stringify(JSON.parse(json), (name, part) => typeof part === 'string' && name !== 'state' ? change(part) : part);
 }
 function unwritable(path) {
     if (path === undefined || path === '')
@@ -62659,6 +62711,7 @@ function inputsNamedIn(text) {
 
 
 
+
 const BY_STATUS = {
     400: 'E_VALIDATION',
     401: 'E_AUTH',
@@ -62704,8 +62757,15 @@ const HINTS = [
     },
     {
         code: 'E_UNAVAILABLE',
+        words: /tunneling socket/,
+        next: 'The proxy did not lead there: check HTTPS_PROXY, with its port and its password, and name hosts that need no proxy in NO_PROXY.',
+    },
+    {
+        code: 'E_UNAVAILABLE',
         words: /wrong version number/i,
-        next: (address) => `It speaks plain http there: write ${address.replace(/^https:/, 'http:') || 'http://…'} in control-plane-url.`,
+        next: (address) => URL.canParse(address) && isLoopback(new URL(address).hostname)
+            ? `It speaks plain http there: write ${address.replace(/^https:/, 'http:')} in control-plane-url.`
+            : 'It speaks plain http there: check the host and the port in control-plane-url. With http:// the key would travel unencrypted.',
     },
     {
         code: 'E_UNAVAILABLE',
@@ -63337,7 +63397,7 @@ function isWarmingUp({ events, failure }) {
     if (failure.kind === 'http')
         return WARMING_UP.has(failure.status ?? 0);
     if (failure.kind === 'network')
-        return !isCertificateProblem(failure.code);
+        return !isCertificateProblem(failure.code) && !isPlainHttp(failure.detail);
     return failure.kind === 'protocol' && failure.code === 'truncated';
 }
 /** True for the answer of an agent server that is there, and does not have the assistant. */
@@ -63554,6 +63614,7 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }) {
     const tell = tellWaiting(deps, test.timeoutMs);
     let before;
     let missingSince;
+    let unknownSince;
     for (let attempts = 1;; attempts += 1) {
         const chosen = assistant ?? (await listedAssistant({ agent, signal, log }));
         if (typeof chosen === 'string')
@@ -63562,19 +63623,22 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }) {
         const attempt = typeof chosen === 'string' ? await attemptRun({ agent, assistant: chosen, input, streamMode, signal, effects }) : chosen;
         deps.signal.throwIfAborted();
         const { failure } = attempt;
-        const isMissing = failure?.kind === 'http' && failure.status === 404;
-        if (isMissing)
-            missingSince ??= effects.now();
-        const patienceMs = missingSince === undefined ? Infinity : missingSince + OLD_REVISION_MS - effects.now();
+        const now = effects.now();
         // Only the words of the server itself end the wait: any other 404 may be that of what stands before it.
+        const isMissing = failure?.kind === 'http' && failure.status === 404;
         const isUnknown = failure !== undefined && isUnknownAssistant(failure);
-        const leftMs = isUnknown ? Math.min(remainingMs(), patienceMs) : remainingMs();
+        if (isMissing)
+            missingSince ??= now;
+        if (isUnknown)
+            unknownSince ??= now;
+        const leftMs = isUnknown ? Math.min(remainingMs(), patienceMs(unknownSince, now)) : remainingMs();
         const waitMs = Math.max(failure?.retryAfterMs ?? 0, Math.min(backoff(attempts, effects.random()), leftMs / 2));
         const isOver = failure === undefined || !isWarmingUp(attempt) || waitMs >= leftMs || leftMs < LEAST_LEFT_MS;
-        const mayBeWrong = isMissing && (patienceMs <= 0 || (isUnknown && isOver));
+        const mayBeWrong = isMissing && (patienceMs(missingSince, now) <= 0 || (isUnknown && isOver));
         const others = mayBeWrong && typeof chosen === 'string' ? await othersThan(chosen, { agent, signal }) : undefined;
         deps.signal.throwIfAborted();
-        if (isOver || others !== undefined) {
+        const goesOn = !isOver && others === undefined && (await waited(failure, waitMs));
+        if (!goesOn) {
             const problem = judge({ attempt, expect: test.expect, timeoutMs: test.timeoutMs, before, others });
             const report = reportOf({ test, url, assistant, attempts, attempt, problem, deps });
             journal.setSmokeTest(report);
@@ -63585,9 +63649,25 @@ async function untilAnswer({ test, url, deps, signal, remainingMs }) {
             throw smokeFailure({ ...problem, happened: deps.redact(problem.happened), report, cause: failure });
         }
         before = failure;
-        tell(failure);
-        await effects.sleep(waitMs, signal);
     }
+    /** Waits before the next attempt. False when the time was over first; throws when the step is cancelled. */
+    async function waited(failure, ms) {
+        tell(failure);
+        try {
+            await effects.sleep(ms, signal);
+            return true;
+        }
+        catch (error) {
+            deps.signal.throwIfAborted();
+            if (signal.aborted)
+                return false;
+            throw error;
+        }
+    }
+}
+/** How long a revision that may still be the old one is asked on, from the moment on which it first looked like that. */
+function patienceMs(since, now) {
+    return since === undefined ? Infinity : since + OLD_REVISION_MS - now;
 }
 /** Says why the agent is not there yet: when the reason is a new one, and otherwise once a minute that it still is not. */
 function tellWaiting({ effects, log }, timeoutMs) {
@@ -63675,9 +63755,12 @@ function backoff(attempts, random) {
 /** How long the control plane may take to say that the revision that is `DEPLOYED` is the one that serves. */
 const SWITCH_MS = 30_000;
 const SWITCH_POLL_MS = 2000;
+const TRIED = `The deployment was read again and again for ${SWITCH_MS / 1000} s.`;
+const NEXT = 'Look at the deployment on the control plane, and run the step again.';
 /**
  * Proves that the revision that this step made is the one that serves, where the control plane tells. `previousId` is the
- * revision that served before. Throws `E_SUPERSEDED` when another one has taken its place.
+ * revision that served before. Throws `E_SUPERSEDED` when another one has taken its place, and `E_PROTOCOL` when the one before
+ * it, or none, serves on.
  */
 async function verifyServing({ deploymentId, revisionId, previousId, deps, }) {
     const { controlPlane, effects, journal, signal } = deps;
@@ -63687,15 +63770,15 @@ async function verifyServing({ deploymentId, revisionId, previousId, deps, }) {
         for (;;) {
             const deployment = await controlPlane.getDeployment(deploymentId, deadline.signal);
             journal.set('deployment-url', deploymentAddress(deployment));
-            const active = deployment.active_revision_id ?? null;
-            if (active === null || active === revisionId) {
+            const active = deployment.active_revision_id;
+            if (active === undefined || active === revisionId) {
                 noteNewer(deployment, revisionId, deps);
                 return;
             }
-            if (active !== previousId && !(await isOlder(active)))
+            if (active !== null && active !== previousId && !(await isOlder(active)))
                 throw superseded(revisionId, active);
             if (effects.now() - start >= SWITCH_MS)
-                throw neverSwitched(revisionId, active);
+                throw active === null ? nothingServes(revisionId, TRIED) : neverSwitched(revisionId, active);
             await effects.sleep(SWITCH_POLL_MS, deadline.signal);
         }
     }
@@ -63777,12 +63860,21 @@ function superseded(revisionId, active) {
         happened: `The revision ${revisionId} was deployed, but another one serves by now: ${active}.`,
     });
 }
+/** The failure of a revision that was deployed, on a control plane that says that none serves. */
+function nothingServes(revisionId, tried) {
+    return new ActionFailure({
+        code: 'E_PROTOCOL',
+        happened: `The revision ${revisionId} is DEPLOYED, but the control plane says that no revision serves.`,
+        ...(tried === undefined ? {} : { tried }),
+        next: NEXT,
+    });
+}
 function neverSwitched(revisionId, active) {
     return new ActionFailure({
         code: 'E_PROTOCOL',
         happened: `The revision ${revisionId} is DEPLOYED, but the one before it still serves: ${active}.`,
-        tried: `The deployment was read again and again for ${SWITCH_MS / 1000} s.`,
-        next: 'Look at the deployment on the control plane, and run the step again.',
+        tried: TRIED,
+        next: NEXT,
     });
 }
 
@@ -63793,6 +63885,7 @@ function neverSwitched(revisionId, active) {
 /**
  * Proves that a revision that serves answers as it should, if a test is wanted, and that it was this revision that answered.
  * Throws `E_SMOKE_TEST`, or `E_SUPERSEDED` when another revision has taken its place meanwhile: what was seen may be that one's.
+ * `E_PROTOCOL` when the answer was right, and the control plane says that none serves.
  */
 async function prove({ deploymentId, revisionId, test, deps, }) {
     if (test === undefined)
@@ -63801,25 +63894,25 @@ async function prove({ deploymentId, revisionId, test, deps, }) {
         await smokeTest({ test, deps });
     }
     catch (error) {
-        throw (await replacement()) ?? error;
+        throw replacement(await serving().catch(() => undefined)) ?? error;
     }
-    const replaced = await replacement((error) => {
+    const active = await serving().catch((error) => {
         throw requestFailure(error, 'The smoke test passed, but verifying that the same revision still serves');
     });
+    if (active === null)
+        throw nothingServes(revisionId);
+    const replaced = replacement(active);
     if (replaced !== undefined)
         throw replaced;
-    async function replacement(onError = () => undefined) {
-        try {
-            const { active_revision_id: active } = await deps.controlPlane.getDeployment(deploymentId, deps.signal);
-            if (active === null || active === undefined || active === revisionId)
-                return undefined;
-            deps.journal.set('smoke-test', 'skipped');
-            return superseded(revisionId, active);
-        }
-        catch (error) {
-            onError(error);
+    /** The revision that serves; null when none does, undefined where the control plane does not tell. */
+    async function serving() {
+        return (await deps.controlPlane.getDeployment(deploymentId, deps.signal)).active_revision_id;
+    }
+    function replacement(active) {
+        if (active === null || active === undefined || active === revisionId)
             return undefined;
-        }
+        deps.journal.set('smoke-test', 'skipped');
+        return superseded(revisionId, active);
     }
 }
 
@@ -63977,6 +64070,10 @@ async function watch(options) {
                 sayStill(effects.now());
         }
     }
+}
+/** True for a failure that was seen when the time was over, and so is a timeout as well: what was watched may go on unseen. */
+function isLostAtTimeout({ code }, remainingMs) {
+    return remainingMs === 0 && code !== 'E_CANCELLED' && code !== 'E_NOT_FOUND';
 }
 function nextLost(lost, error, now) {
     const refusals = isDefinite(error) ? (lost?.refusals ?? 0) + 1 : 0;
@@ -64142,6 +64239,7 @@ function showEntry({ message, level, timestamp }) {
 
 
 
+
 /** Earlier revisions that tell how long one takes. */
 const HISTORY = 10;
 const HISTORY_TIMEOUT_MS = 5000;
@@ -64224,8 +64322,7 @@ async function followRevision({ inputs, deploymentId, revisionId, deps }) {
     }
     catch (error) {
         const failure = toFailure(error);
-        const lostForGood = failure.code !== 'E_CANCELLED' && failure.code !== 'E_NOT_FOUND' && deadline.remainingMs() === 0;
-        if (lostForGood)
+        if (isLostAtTimeout(failure, deadline.remainingMs()))
             journal.note(await onTimeout({ inputs, deploymentId, revisionId, deps }));
         throw failure;
     }
@@ -64801,7 +64898,8 @@ async function deploy(inputs, deps) {
             (await isUnchanged({ inputs, deployment, signal: deadline.signal, deps }))) {
             // The step that made this revision may have failed right here: that it is live is no proof that it answers.
             const revisionId = deps.journal.output('revision-id') ?? '';
-            await prove({ deploymentId: deployment.id, revisionId, test: inputs.smokeTest, deps });
+            if (inputs.wait)
+                await prove({ deploymentId: deployment.id, revisionId, test: inputs.smokeTest, deps });
             return 'unchanged';
         }
         const wantsGood = inputs.rollbackOnFailure && deployment !== null;
@@ -65302,6 +65400,7 @@ function judgeExport({ answer, runs }, failures) {
 
 
 
+
 /** Follows an export to its end, records what it writes, and throws an `ActionFailure` unless it ends well. */
 async function see_through_seeThrough({ wish, made, policy, once, tell, deps, }) {
     const { effects, journal, log, redact, signal } = deps;
@@ -65319,7 +65418,13 @@ async function see_through_seeThrough({ wish, made, policy, once, tell, deps, })
     try {
         const { timeoutMs } = wish;
         const options = { exportId: made.id, once, timeoutMs, signal: deadline.signal, effects, info: log.info };
-        const followed = await followExport({ ...options, onSeen: record, onRateLimit: journal.addRateLimitWait });
+        const following = followExport({ ...options, onSeen: record, onRateLimit: journal.addRateLimitWait });
+        const followed = await following.catch(async (error) => {
+            const failure = toFailure(error);
+            if (isLostAtTimeout(failure, deadline.remainingMs()))
+                await cancelOrLeave({ exportId: made.id, occasion: 'timeout', policy, once, deps });
+            throw failure;
+        });
         if (followed.end === 'timeout') {
             const status = followed.seen?.answer.status ?? 'without a status';
             const tried = await cancelOrLeave({ exportId: made.id, occasion: 'timeout', policy, once, deps });

@@ -1,6 +1,7 @@
 import { accessSync, appendFileSync, constants, statSync } from 'node:fs'
 import { getInput, getState, saveState, setOutput, setSecret } from '@actions/core'
-import { masksOf, type Redactor } from './masks.ts'
+import { createRedactor, masksOf, type Redactor } from './masks.ts'
+import { readUser, showAddress } from './parse/address.ts'
 import { parseSecretLines } from './parse/secret-lines.ts'
 import { INPUT_NAMES, inputSpec, type InputName, type OutputName, type StateKey } from './registry.ts'
 import type { RawInputs } from './inputs.ts'
@@ -19,30 +20,56 @@ export type Io = {
   writeSummary: (markdown: string) => void
 }
 
+/**
+ * Inputs that say openly what outputs and saved state repeat. What stands in them is no secret there, whatever a variable of the agent
+ * says: for `STAGE=production` alone the name and the address of `agent-production` would be of no use to later steps.
+ */
+const OPEN: readonly InputName[] = ['deployment-name', 'environment', 'control-plane-url', 'image-uri']
+
+/** Outputs that the action words or counts by itself. */
+const OWN: ReadonlySet<OutputName> = new Set([
+  'status',
+  'created',
+  'smoke-test',
+  'smoke-test-first-event-ms',
+  'export-rows',
+  'export-files',
+  'error-code',
+])
+
+/** What a redactor writes for a text that is a secret as a whole. */
+const HIDDEN = '***'
+
+/** An id or a commit, in which a number such as a port can stand by chance. */
+const ID = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40})$/i
+
 export function createIo({ env, redactor }: { env: NodeJS.ProcessEnv; redactor: Redactor }): Io {
-  let apiKey = ''
   let problem = unwritable(env['GITHUB_OUTPUT'])
-  const mask = (value: string): void => {
-    const masks = masksOf(value)
+  /** For what machines read: outputs and saved state. */
+  const kept = createRedactor()
+  const mask = (masks: readonly string[], open: readonly string[] = []): void => {
     redactor.add(masks)
+    kept.add(masks.filter((part) => !open.some((text) => text.includes(part))))
     for (const part of masks) setSecret(part)
+  }
+  const withoutSecrets = (value: string): string => {
+    const redacted = kept.redact(value)
+    return ID.test(value) && redacted !== HIDDEN ? value : redacted
   }
   return {
     readInputs: () => {
-      apiKey = getInput('api-key')
+      const apiKey = getInput('api-key')
       // The key itself, however short it is: nothing else may show it.
-      if (apiKey !== '') {
-        setSecret(apiKey)
-        redactor.add([apiKey])
-      }
-      for (const value of parseSecretLines(read('secrets')).sensitive) mask(value)
-      for (const name of INPUT_NAMES) if (isCredential(name)) mask(read(name))
-      for (const name of INPUT_NAMES) if (inputSpec(name).kind === 'url') mask(credentialsOf(read(name)))
+      if (apiKey !== '') mask([apiKey])
+      const open = OPEN.map((name) => showAddress(read(name)))
+      for (const value of parseSecretLines(read('secrets')).sensitive) mask(masksOf(value), open)
+      for (const name of INPUT_NAMES) if (isCredential(name)) mask(masksOf(read(name)))
+      for (const name of INPUT_NAMES) if (inputSpec(name).kind === 'url') mask(masksOf(credentialsOf(read(name))))
       return Object.fromEntries(INPUT_NAMES.map((name) => [name, read(name)])) as RawInputs
     },
     setOutput: (name, value) => {
       try {
-        setOutput(name, apiKey === '' ? value : value.replaceAll(apiKey, '***'))
+        setOutput(name, OWN.has(name) ? value : withoutSecrets(value))
       } catch (error) {
         problem ??= describe(error)
       }
@@ -50,7 +77,7 @@ export function createIo({ env, redactor }: { env: NodeJS.ProcessEnv; redactor: 
     outputProblem: () => problem,
     saveState: (key, value) => {
       try {
-        saveState(key, value)
+        saveState(key, key === 'deploymentRecord' && value !== '' ? eachText(value, withoutSecrets) : withoutSecrets(value))
         return true
       } catch {
         return false
@@ -78,8 +105,15 @@ function read(name: InputName): string {
 
 /** The password, or what stands in its place in an address of http; a user name of ssh is none. */
 function credentialsOf(address: string): string {
-  const [, scheme = '', user = '', password] = /^([a-z+]*):?\/\/([^/?#:]*)(?::([^/?#]*))?@/i.exec(address) ?? []
-  return password ?? (scheme.toLowerCase() === 'ssh' ? '' : user)
+  const { before = '', user = '', password } = readUser(address) ?? {}
+  return password ?? (/^ssh:/i.test(before) ? '' : user)
+}
+
+/** Changes the texts in a record. What is around them, its numbers and its state, which the action words, stay as post needs them. */
+function eachText(json: string, change: (text: string) => string): string {
+  return JSON.stringify(JSON.parse(json), (name, part: unknown) =>
+    typeof part === 'string' && name !== 'state' ? change(part) : part,
+  )
 }
 
 function unwritable(path: string | undefined): string | undefined {

@@ -215,12 +215,16 @@ describe.concurrent('secrets', () => {
       expect(await flaws(result, failed(code))).toEqual([])
     }))
 
-  it('in an address that the control plane gives stay out of the outputs', () =>
+  it.each([
+    ['the key', (apiKey: string) => apiKey],
+    ['a variable of the agent', () => AGENT_SECRET],
+    ['a variable, encoded', () => encodeURIComponent(AGENT_SECRET)],
+  ])('in an address that the control plane gives stay out of the outputs: %s', (_, secretOf) =>
     withScene({ script: [['DEPLOYED']] }, async ({ plane, network, run, flaws }) => {
       const sourceConfig = { repo_url: 'https://github.com/acme/agents' }
       const { id, activeRevisionId } = plane.addDeployment({ name: 'echo-agent', sourceConfig, config: { repo_ref: 'main' } })
       const revisions = { latest_revision_id: activeRevisionId, active_revision_id: activeRevisionId }
-      const body = { id, name: 'echo-agent', ...revisions, url: `https://x.test/?key=${plane.apiKey}` }
+      const body = { id, name: 'echo-agent', ...revisions, url: `https://x.test/?key=${secretOf(plane.apiKey)}` }
       network.on({ method: 'GET', path: /\/v2\/deployments\/[0-9a-f-]+$/, times: 1 }, faults.json(body))
       const result = await run({ with: { 'deployment-name': '', 'deployment-id': id } })
       expect(await flaws(result, DEPLOYED)).toEqual([])

@@ -97,6 +97,7 @@ const ROWS: readonly Row[] = [
   ['repo-url', 'agents', 'git'],
   ['repo-url', 'https://ghp_hunter2password@github.com/acme/agents', 'credentials'],
   ['repo-url', 'https://octocat:hunter2-password@github.com/acme/agents', 'credentials'],
+  ['repo-url', 'octocat:hunter2-password@github.com/acme/agents', /'\*\*\*@github\.com\/acme\/agents' is not the address/],
   ['repo-url', 'https://github.com/acme/my agents', 'white space'],
   ['repo-url', 'javascript:alert(1)', 'git'],
   ['repo-url', '--upload-pack=touch /tmp/x', 'white space'],

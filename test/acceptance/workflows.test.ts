@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { makeRun } from '../platform/traces/support/runs.ts'
 import { startGithubDouble, stateOf } from '../support/github-double.ts'
 import type { WorkflowEvent } from '../support/runner/job-environment.ts'
@@ -230,20 +231,45 @@ describe('promote.yml', { timeout: 120_000 }, () => {
 })
 
 describe('export.yml', { timeout: 60_000 }, () => {
-  it('writes the traces of the day before to the bucket, and tells how many', async () => {
-    const day = 86_400_000
-    const midnight = Math.floor(Date.now() / day) * day
-    const times = [midnight - day - 1, midnight - day, midnight - 1, midnight].map((time) => new Date(time).toISOString())
-    const traces = times.map((time) =>
-      makeRun({ start_time: time, end_time: time, session_id: projectId, session_name: undefined }),
-    )
+  const DAY = 86_400_000
+  const midnight = Math.floor(Date.now() / DAY) * DAY
+
+  async function trace(...times: number[]): Promise<void> {
+    const traces = times.map((time) => {
+      const at = new Date(time).toISOString()
+      return makeRun({ start_time: at, end_time: at, session_id: projectId, session_name: undefined })
+    })
     await world.read('/runs/batch', { post: traces })
+  }
+
+  it('writes the traces of the day before to the bucket, and tells how many', async () => {
+    await trace(midnight - DAY - 1, midnight - DAY, midnight - 1, midnight)
     const result = await run('export.yml', scheduleEvent('23 2 * * *'))
     expect([await flaws(result, { status: 'exported' }), annotations(result)]).toEqual([[], []])
     expect(said(result, 'Show what was written')).toBe('2 runs in 1 files')
     expect((await world.bucket.keys()).filter((key) => key.endsWith('.parquet'))).toEqual([
       expect.stringMatching(/^agent-traces\//),
     ])
+  })
+
+  it('writes those of the day that is named by hand, and of the day before where none is', async () => {
+    const first = midnight - 9 * DAY
+    const day = new Date(first).toISOString().slice(0, 10)
+    await trace(first - 1, first, first + DAY / 2, first + DAY - 1, first + DAY)
+    for (const [inputs, runs] of [
+      [{ day }, 3],
+      [{}, 2],
+    ] as const) {
+      const result = await run('export.yml', dispatchEvent(inputs))
+      expect([await flaws(result, { status: 'exported' }), annotations(result)]).toEqual([[], []])
+      expect(said(result, 'Show what was written')).toBe(`${runs} runs in 1 files`)
+    }
+  })
+
+  it('asks for nothing when what is named is no day', async () => {
+    const result = await run('export.yml', dispatchEvent({ day: '2026-02-30' }))
+    expect([conclusions(result), result.actions]).toEqual([{ export: 'failure' }, []])
+    expect(whatFailed(result)).toEqual([expect.stringMatching(/invalid date .2026-02-30/)])
   })
 })
 
@@ -328,6 +354,24 @@ describe('all workflows', () => {
   it('of the examples ask for secrets and variables that the README names', async () => {
     const readme = await readFile(join(REPOSITORY_ROOT, 'README.md'), 'utf8')
     for (const name of [...Object.keys(world.secrets), ...Object.keys(world.vars)]) expect(readme).toContain(name)
+  })
+})
+
+describe('dependabot.yml', () => {
+  it('waits as long as SECURITY.md says, for each list of packages', async () => {
+    const [config, promise] = await Promise.all(
+      ['.github/dependabot.yml', 'SECURITY.md'].map((file) => readFile(join(REPOSITORY_ROOT, file), 'utf8')),
+    )
+    expect(promise).toContain('Updates wait a week, major versions of packages three')
+    type Entry = { 'package-ecosystem': string; directory: string; cooldown: Record<string, number> }
+    const { updates } = parse(config ?? '') as { updates: Entry[] }
+    const week = { 'default-days': 7 }
+    const waits = updates.map((entry) => [entry['package-ecosystem'], entry.directory, entry.cooldown])
+    expect(waits).toEqual([
+      ['npm', '/', { ...week, 'semver-major-days': 21 }],
+      ['npm', '/examples/echo-agent', { ...week, 'semver-major-days': 21 }],
+      ['github-actions', '/', week],
+    ])
   })
 })
 

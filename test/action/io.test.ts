@@ -90,6 +90,10 @@ describe('readInputs', () => {
     ['an @ of the fragment', 'INPUT_REPO-URL', 'https://github.com#next@main'],
     ['the user of ssh in capitals', 'INPUT_REPO-URL', 'SSH://deployer@host.example.com/acme/agents'],
     ['a name in front of a host', 'INPUT_REPO-URL', 'git@github.com:acme/agents'],
+    ['a longer name in front of a host', 'INPUT_REPO-URL', 'deployer@host.example.com:acme/agents.git'],
+    ['what only looks like a password in the path', 'INPUT_REPO-URL', 'https://github.com/acme/agents:next@main'],
+    ['the same without a scheme', 'INPUT_REPO-URL', 'github.com/acme/agents:next@main'],
+    ['the same behind a port', 'INPUT_REPO-URL', 'github.com:8443/acme/agents:next@main'],
   ])('masks nothing of %s', (_, name, value) => {
     vi.stubEnv(name, value)
     open().readInputs()
@@ -104,6 +108,13 @@ describe('readInputs', () => {
     ['https://octocat:pass:word@github.com/acme/agents', 'pass:word'],
     ['ssh://octocat:pass-word@github.com/acme/agents', 'pass-word'],
     ['https://:pass-word@github.com/acme/agents', 'pass-word'],
+    ['octocat:pass-word@github.com/acme/agents', 'pass-word'],
+    ['octocat:pass@word@proxy.example.com:3128', 'pass@word'],
+    ['octocat:pass/word@github.com', 'pass/word'],
+    ['git:pass-word@github.com:acme/agents', 'pass-word'],
+    ['token-1@github.com/acme/agents', 'token-1'],
+    ['https:octocat:pass-word@github.com/acme/agents', 'pass-word'],
+    ['https://octocat:pass/word@github.com/acme/agents', 'pass/word'],
   ])('masks what is secret in %s', (address, secret) => {
     vi.stubEnv('INPUT_REPO-URL', address)
     open().readInputs()
@@ -168,6 +179,106 @@ describe('outputs, state and summary', () => {
     keyless.readInputs()
     keyless.setOutput('deployment-name', 'agent')
     expect(written('OUTPUT')).toMatch(/\nagent\n/)
+  })
+
+  describe('carry no secret', () => {
+    const REVISION = '1b4e28ba-2fa1-4d2b-883f-0016d3cca427'
+    const reading = (inputs: Record<string, string>) => {
+      for (const [name, value] of Object.entries(inputs)) vi.stubEnv(`INPUT_${name.toUpperCase()}`, value)
+      const io = open()
+      io.readInputs()
+      return io
+    }
+    const valuesIn = (name: string) =>
+      Object.fromEntries([...written(name).matchAll(/^(.+)<<(\S+)\n(.*)\n\2$/gm)].map(([, key, , value]) => [key, value]))
+
+    it.each([
+      ['api-key', 'key-1'],
+      ['secrets', 'A=key-1'],
+      ['secrets', 'A={"x": "key-1"}'],
+      ['secrets', 'A<<END\nfirst line\nkey-1\nEND'],
+      ['export-secret-access-key', 'key-1'],
+      ['github-token', 'key-1'],
+      ['repo-url', 'https://octocat:key-1@github.com/acme/agents'],
+      ['repo-url', 'octocat:key-1@github.com/acme/agents'],
+    ])('of %s: %j', (input, value) => {
+      const io = reading({ [input]: value })
+      io.setOutput('deployment-url', 'https://key-1.example.com/?key=key-1')
+      io.setOutput('revision-id', 'key-1')
+      expect(io.saveState('pending', "create the deployment 'key-1'")).toBe(true)
+      expect(io.saveState('revisionId', 'key-1')).toBe(true)
+      expect(valuesIn('OUTPUT')).toEqual({ 'deployment-url': 'https://***.example.com/?key=***', 'revision-id': '***' })
+      expect(valuesIn('STATE')).toEqual({ pending: "create the deployment '***'", revisionId: '***' })
+    })
+
+    it('in the form that an address gives it', () => {
+      const io = reading({ secrets: 'A=p/ss word' })
+      io.setOutput('deployment-url', 'https://x.example.com/?key=p%2Fss%20word')
+      expect(valuesIn('OUTPUT')).toEqual({ 'deployment-url': 'https://x.example.com/?key=***' })
+    })
+
+    it('that is an id as a whole, and keep an id in which one stands by chance', () => {
+      const io = reading({ secrets: `PORT=4d2b\nSHORT=0016\nCLIENT=${REVISION}` })
+      const [other, commit] = [REVISION.replace('1b4e', '0016'), '0016'.repeat(10)]
+      io.setOutput('previous-revision-id', REVISION)
+      io.setOutput('revision-id', other)
+      io.setOutput('commit-sha', commit)
+      io.setOutput('deployment-url', `https://x.example.com/${commit}0016`)
+      io.saveState('revisionId', other)
+      expect(valuesIn('OUTPUT')).toEqual({
+        'previous-revision-id': '***',
+        'revision-id': other,
+        'commit-sha': commit,
+        'deployment-url': `https://x.example.com/${'***'.repeat(11)}`,
+      })
+      expect(valuesIn('STATE')).toEqual({ revisionId: other })
+    })
+
+    it('and keep what open inputs say, unless it is the key', () => {
+      const secrets = 'STAGE=production\nHOST=corp.example.com\nREGION=eu-central-1\nTOKEN=hunter2'
+      const open = { 'deployment-name': 'agent-production', 'control-plane-url': 'https://corp.example.com/?hunter2' }
+      const io = reading({ 'api-key': 'agent', secrets, ...open, 'image-uri': 'u:hunter2@ecr.eu-central-1.example.com/a' })
+      io.setOutput('deployment-name', 'agent-production')
+      io.setOutput('deployment-url', 'https://production.corp.example.com/hunter2')
+      io.setOutput('image-uri', 'ecr.eu-central-1.example.com/a@sha256:0123')
+      expect(valuesIn('OUTPUT')).toEqual({
+        'deployment-name': '***-production',
+        'deployment-url': 'https://production.corp.example.com/***',
+        'image-uri': 'ecr.eu-central-1.example.com/a@sha256:0123',
+      })
+    })
+
+    it('and keep the words and numbers of the action itself', () => {
+      const own = {
+        status: 'deployed',
+        created: 'true',
+        'smoke-test': 'passed',
+        'smoke-test-first-event-ms': '18000',
+        'export-rows': '80001',
+        'export-files': '8000',
+        'error-code': 'E_TIMEOUT',
+      } as const
+      const io = reading({ secrets: 'A=deployed\nB=passed\nC=8000\nD=E_TIMEOUT' })
+      for (const [name, value] of Object.entries(own)) io.setOutput(name as keyof typeof own, value)
+      expect(valuesIn('OUTPUT')).toEqual(own)
+    })
+
+    it('in a record, which stays one', () => {
+      const io = reading({
+        secrets: 'LEVEL=error\nPORT=8000\nKEYS=description\nQUOTED=a"b"c\nLINE=":8000001',
+        environment: 'staging',
+      })
+      const end = { state: 'error', description: 'an error with a"b"c at 8000' }
+      io.saveState('deploymentRecord', JSON.stringify({ environment: 'staging', step: REVISION, id: 8000001, end }))
+      expect(JSON.parse(valuesIn('STATE')['deploymentRecord'] ?? '')).toEqual({
+        environment: 'staging',
+        step: REVISION,
+        id: 8000001,
+        end: { state: 'error', description: 'an *** with *** at ***' },
+      })
+      expect(io.saveState('deploymentRecord', '')).toBe(true)
+      expect(written('STATE')).toMatch(/deploymentRecord<<(\S+)\n\n\1\n$/)
+    })
   })
 
   it('read back what the step left for post', () => {

@@ -38,9 +38,37 @@ export function notAnAddress(text: string): { problem: string; fix?: string } {
   return { problem: 'is not an address', fix: `write ${isLoopback(url.hostname) ? 'http' : 'https'}://${text}` }
 }
 
+/** The scheme, or the slashes of an address without one. An address of https may lack them, and have them the wrong way round. */
+const BEFORE_USER = /^(?:\s*https?:[\\/]*|(?:[^/?#@:]*:)?\/\/)/i
+const USER = /^([^/?#:]*)(?::([^/?#]*))?@/
+/** A password with an unescaped `/`, `?` or `#`. What begins with digits and ends there is a port. */
+const USER_OF_ODD_PASSWORD = /^([^/?#:@[\]]*):(?!\d*(?:[/?#]|$))(.*)@/s
+/** The end of an image's name, which is no host. */
+const DIGEST = /@sha\d+:[0-9a-f]+$/i
+
+/** An address in parts: its scheme and slashes, the user, the password where there is one, and what follows on the @. */
+type AddressWithUser = { before: string; user: string; password: string | undefined; after: string }
+
+/**
+ * Reads as whom an address is asked, with a scheme or without one: `user:password@proxy:3128`. Undefined where it does not say, and
+ * for `git@github.com:acme/agents`: a name in front of a host and a colon is how ssh is told a place.
+ */
+export function readUser(address: string): AddressWithUser | undefined {
+  const before = BEFORE_USER.exec(address)?.[0] ?? ''
+  const rest = address.slice(before.length)
+  const searched = rest.replace(DIGEST, '')
+  const [found, user = '', password] = USER.exec(searched) ?? USER_OF_ODD_PASSWORD.exec(searched) ?? []
+  if (found === undefined) return undefined
+  const after = rest.slice(found.length)
+  const isPlaceOfSsh = before === '' && password === undefined && /^[^/?#]*:/.test(after)
+  return isPlaceOfSsh ? undefined : { before, user, password, after }
+}
+
 /** An address as it may be shown: no credentials, no query. */
 export function showAddress(text: string): string {
-  return text.replace(/\/\/[^/?#]*@/, '//***@').replace(/[?#].*$/s, '?***')
+  const { before, after } = readUser(text) ?? {}
+  const bare = after === undefined ? text : `${before}***@${after}`
+  return bare.replace(/[?#].*$/s, '?***')
 }
 
 /** True for a host that is this machine. `hostname` is that of a `URL`: an IPv6 address stands in brackets. */

@@ -65,7 +65,58 @@ describe('an address without a scheme', () => {
 })
 
 describe('showAddress', () => {
-  it('leaves out what could be secret', () => {
-    expect(showAddress('https://user:hunter2@a.example.com/x?key=hunter3#y')).toBe('https://***@a.example.com/x?***')
+  it.each([
+    ['https://user:hunter2@a.example.com/x?key=hunter3#y', 'https://***@a.example.com/x?***'],
+    ['deploy:hunter2@a.example.com/x?key=hunter3', '***@a.example.com/x?***'],
+    ['user:hunter2@proxy:3128', '***@proxy:3128'],
+    ['user:31281@proxy:3128', '***@proxy:3128'],
+    ['me@corp.example.com:hunter2@proxy:3128', '***@proxy:3128'],
+    ['user:hunter2@hunter3@proxy:3128/x@y', '***@proxy:3128/x@y'],
+    ['user:hunter2/hunter3@proxy:3128', '***@proxy:3128'],
+    ['user:hunter2//hunter3@proxy:3128', '***@proxy:3128'],
+    ['https://user:hunter2/hunter3@a.example.com', 'https://***@a.example.com'],
+    ['https://user:hunter2?hunter3#hunter4@a.example.com?hunter5', 'https://***@a.example.com?***'],
+    ['git:hunter2@github.com:acme/agents.git', '***@github.com:acme/agents.git'],
+    ['hunter2@github.com/acme/agents', '***@github.com/acme/agents'],
+    ['//hunter2@github.com/acme/agents', '//***@github.com/acme/agents'],
+    ['https:user:hunter2@a.example.com', 'https:***@a.example.com'],
+    ['HTTP:\\\\user:hunter2@a.example.com', 'HTTP:\\\\***@a.example.com'],
+    ['https:///user:hunter2@a.example.com', 'https:///***@a.example.com'],
+    ['write https://user:hunter2@a.example.com', 'write https://***@a.example.com'],
+    ['user:hunter2@[::1]:3128', '***@[::1]:3128'],
+    ['user:hunter2@registry.example.com/agents:v1@sha256:0123', '***@registry.example.com/agents:v1@sha256:0123'],
+    ['user:hunter2/x@registry.example.com/agents:v1@sha256:0123', '***@registry.example.com/agents:v1@sha256:0123'],
+  ])('leaves out what could be secret in %s', (text, shown) => {
+    expect(showAddress(text)).toBe(shown)
+  })
+
+  it.each([
+    'git@github.com:acme/agents.git',
+    'deployer@host.example.com:2222/acme/agents',
+    'git@github.com:acme/agents@next:1',
+    'acme/agents@v1',
+    'localhost:8787',
+    'localhost:8787/a:b@c',
+    'a.example.com/a:b@c',
+    'a.example.com//a:b@c',
+    'https://a.example.com/a:b@c',
+    'https://a.example.com//a:b@c',
+    'https://a.example.com:8443/a:b@c',
+    'https://a.example.com:/a:b@c',
+    'https://[::1]:8443/a:b@c',
+    '[::1]:8443/a:b@c',
+    'file:///tmp/a:b@c',
+    'agents@sha256:0123',
+    'agents:v1@sha256:0123',
+    'localhost:5000/agents:v1@sha256:0123',
+  ])('shows %s as it is', (text) => {
+    expect(showAddress(text)).toBe(text)
+  })
+
+  it.each([
+    ['https://a.example.com?a:b@c', 'https://a.example.com?***'],
+    ['a.example.com:8443#a:b@c', 'a.example.com:8443?***'],
+  ])('takes no query or fragment for a user: %s', (text, shown) => {
+    expect(showAddress(text)).toBe(shown)
   })
 })
