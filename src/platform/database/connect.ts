@@ -7,6 +7,7 @@ import * as rateLimits from './migrations/0003-rate-limits.ts'
 import * as bulkExport from './migrations/0004-bulk-export.ts'
 import * as agentReferences from './migrations/0005-agent-references.ts'
 import * as nodes from './migrations/0006-nodes.ts'
+import * as runsByProject from './migrations/0007-runs-by-project.ts'
 import { migrate } from './migrate.ts'
 import type { Database, Schema } from './schema.ts'
 
@@ -21,6 +22,7 @@ const MIGRATIONS = {
   '0004-bulk-export': bulkExport,
   '0005-agent-references': agentReferences,
   '0006-nodes': nodes,
+  '0007-runs-by-project': runsByProject,
 }
 
 /** Brings the schema up to date and opens a pool of connections. */

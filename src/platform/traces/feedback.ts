@@ -46,16 +46,34 @@ function toJson(value: unknown): string | null {
 }
 
 /**
- * Stores feedback. The same id again puts what it says over what is there. The trace is looked up where it was not sent.
- * @throws {IngestRefusal} 404 for a tracing project that the workspace does not have, 409 for an id that is feedback on another
- * run.
+ * Holds the tracing projects of feedback, its own and those of its runs, in their order. To be called before anything is written: whoever
+ * deletes a project takes its row first too.
+ * @throws {IngestRefusal} 404 for a tracing project that the workspace does not have.
+ */
+export async function holdProjectsOfFeedback(
+  trx: DatabaseTransaction,
+  { workspaceId, feedback }: { workspaceId: string; feedback: readonly FeedbackWrite[] },
+): Promise<void> {
+  const projects = new Set(feedback.flatMap((write) => write.session_id ?? []))
+  const runs = [...new Set(feedback.flatMap((write) => write.run_id ?? []))]
+  const { rows } = await sql<{ id: string }>`
+    select id from tracing_projects
+    where workspace_id = ${workspaceId} and (id = any(${[...projects]}::uuid[])
+      or id in (select session_id from runs where workspace_id = ${workspaceId} and id = any(${runs}::uuid[])))
+    order by id for key share`.execute(trx)
+  const held = new Set(rows.map(({ id }) => id))
+  for (const id of projects) if (!held.has(id)) throw new IngestRefusal(404, projectNotFound(id))
+}
+
+/**
+ * Stores feedback, whose projects are held. The same id again puts what it says over what is there. The trace is looked up where it was
+ * not sent.
+ * @throws {IngestRefusal} 409 for an id that is feedback on another run.
  */
 export async function insertFeedback(
   trx: DatabaseTransaction,
   { workspaceId, feedback }: { workspaceId: string; feedback: readonly FeedbackWrite[] },
 ): Promise<void> {
-  const projects = new Set(feedback.flatMap((write) => write.session_id ?? []))
-  if (projects.size > 0) await judgeProjects(trx, workspaceId, projects)
   const rows = [...new Map(feedback.map((write) => [write.id, write])).values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const { rows: stored } = await sql<{ id: string }>`
     insert into feedback as f (workspace_id, id, run_id, trace_id, session_id, key, score, value, comment, correction, source)
@@ -78,18 +96,6 @@ export async function insertFeedback(
   if (stored.length === rows.length) return
   const missing = rows.find((row) => !stored.some(({ id }) => id === row.id))
   throw new IngestRefusal(409, `feedback ${missing?.id} is on another run already`)
-}
-
-async function judgeProjects(trx: DatabaseTransaction, workspaceId: string, ids: ReadonlySet<string>): Promise<void> {
-  for (const id of ids) {
-    const found = await trx
-      .selectFrom('tracing_projects')
-      .select('id')
-      .where('workspace_id', '=', workspaceId)
-      .where('id', '=', id)
-      .executeTakeFirst()
-    if (found === undefined) throw new IngestRefusal(404, projectNotFound(id))
-  }
 }
 
 const COLUMNS = sql`f.id, f.run_id, f.trace_id, f.session_id, f.key, f.score, f.value, f.comment, f.correction,

@@ -83,6 +83,16 @@ async function holdProjects(
   return rows
 }
 
+/** A project that was there when its name was to be made, and is deleted or renamed since: what was read is to be read anew. */
+class ProjectGone extends Error {
+  /** As PostgreSQL says it of what it cuts short. */
+  readonly code = '40001'
+
+  constructor() {
+    super('a tracing project was deleted or renamed while a run of it was stored')
+  }
+}
+
 /**
  * Names become projects in their alphabetical order, so that two requests that make the same ones wait for each other one way
  * only.
@@ -100,6 +110,7 @@ async function ensureProjects(
     .onConflict((conflict) => conflict.columns(['workspace_id', 'name']).doNothing())
     .execute()
   const made = await holdProjects(trx, { workspaceId, ids: new Set(), names: new Set(fresh) })
+  if (made.length < fresh.length) throw new ProjectGone()
   return new Map([...known, ...made.map(({ id, name }) => [name, id] as const)])
 }
 
@@ -256,15 +267,13 @@ export async function deleteProject(
   { workspaceId, projectId }: { workspaceId: string; projectId: string },
 ): Promise<void> {
   await readProject(db, { workspaceId, projectId })
-  // An index leads to the complete runs of a project. For the others, few as a rule, all runs are looked through.
-  while (await deleteRuns(db, { workspaceId, projectId, which: 'complete' }));
-  while (await deleteRuns(db, { workspaceId, projectId, which: 'all' }));
+  while (await deleteRuns(db, { workspaceId, projectId }));
 }
 
-/** Deletes a batch of the project's runs; with the last of all of them the project. @returns whether there may be more. */
+/** Deletes a batch of the project's runs; with the last of them the project. @returns whether there may be more. */
 async function deleteRuns(
   db: Database,
-  { workspaceId, projectId, which }: { workspaceId: string; projectId: string; which: 'complete' | 'all' },
+  { workspaceId, projectId }: { workspaceId: string; projectId: string },
 ): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
     const project = { workspace_id: workspaceId, id: projectId }
@@ -278,14 +287,17 @@ async function deleteRuns(
     const { numAffectedRows = 0n } = await sql`
       with chosen as materialized (
         select workspace_id, id from runs
-        where session_id = ${projectId} and workspace_id = ${workspaceId} ${which === 'complete' ? sql`and complete` : sql``}
+        where session_id = ${projectId} and workspace_id = ${workspaceId}
         limit ${DELETE_BATCH}
       ), held as (
         select runs.workspace_id, runs.id from runs join chosen using (workspace_id, id) order by runs.id for update of runs
       )
       delete from runs where (workspace_id, id) in (select workspace_id, id from held)`.execute(trx)
     if (numAffectedRows >= DELETE_BATCH) return true
-    if (which === 'all') await trx.deleteFrom('tracing_projects').where((where) => where.and(project)).execute()
+    await trx
+      .deleteFrom('tracing_projects')
+      .where((where) => where.and(project))
+      .execute()
     return false
   })
 }

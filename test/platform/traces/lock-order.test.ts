@@ -6,9 +6,11 @@ import { readFeedback } from '../../../src/platform/traces/feedback.ts'
 import { lockTraces } from '../../../src/platform/traces/ingest/derive-order.ts'
 import { readRun } from '../../../src/platform/traces/ingest/run-write.ts'
 import { storeBatch } from '../../../src/platform/traces/ingest/store.ts'
+import { fixIngestedSequence } from '../../../src/platform/traces/ingested-sequence.ts'
 import { deleteProject, patchProject } from '../../../src/platform/traces/projects.ts'
 import { createWorkspace, startTestDatabase, type TestDatabase } from '../support/database.ts'
-import { meet } from '../support/lock-order.ts'
+import { meet, waitingForLocks } from '../support/lock-order.ts'
+import { until } from '../support/processes.ts'
 import { makeRun } from './support/runs.ts'
 
 let database: TestDatabase
@@ -40,6 +42,9 @@ const lockRuns =
     )
 const lockProject = (other: DatabaseTransaction) =>
   other.selectFrom('tracing_projects').select('id').where('id', '=', projectId).forUpdate().execute()
+const lockFeedback = (id: string) => (other: DatabaseTransaction) =>
+  other.selectFrom('feedback').select('id').where('id', '=', id).forUpdate().execute()
+const feedbackOn = (run: string) => readFeedback({ run_id: run, key: 'good', id: randomUUID() } as never)
 const runs = () =>
   db.selectFrom('runs').select(['id', 'session_id', 'end_time']).where('workspace_id', '=', workspaceId).execute()
 
@@ -79,17 +84,89 @@ describe('an ingest', () => {
 
   test('fills the traces of earlier feedback when it has waited for its own', async () => {
     const run = makeRun()
-    const [early, late] = ['one', 'two'].map((key) => readFeedback({ run_id: run.id, key, id: randomUUID() } as never))
-    await storeBatch(db, workspaceId, { runs: [], feedback: [early!, late!] })
-    const lock = (id: string) => (other: DatabaseTransaction) =>
-      other.selectFrom('feedback').select('id').where('id', '=', id).forUpdate().execute()
+    const [early, late] = [feedbackOn(run.id), feedbackOn(run.id)]
+    await storeBatch(db, workspaceId, { runs: [], feedback: [early, late] })
     await meet(db, {
-      first: lock(late!.id),
-      act: () => storeBatch(db, workspaceId, { runs: [post(run)], feedback: [late!] }),
-      second: lock(early!.id),
+      first: lockFeedback(late.id),
+      act: () => storeBatch(db, workspaceId, { runs: [post(run)], feedback: [late] }),
+      second: lockFeedback(early.id),
     })
     const stored = await db.selectFrom('feedback').select('trace_id').where('workspace_id', '=', workspaceId).execute()
     expect(stored).toEqual([{ trace_id: run.id }, { trace_id: run.id }])
+  })
+
+  test('waits for the project of feedback that is deleted before it writes other feedback', async () => {
+    const run = inProject()
+    const [known, fresh] = [feedbackOn(run.id), feedbackOn(run.id)]
+    await storeBatch(db, workspaceId, { runs: [post(run)], feedback: [known] })
+    await meet(db, {
+      first: lockProject,
+      act: () => storeBatch(db, workspaceId, { runs: [], feedback: [known, fresh] }),
+      second: lockFeedback(known.id),
+    })
+  })
+
+  test('waits for the project of feedback that is deleted before it writes a run of another one', async () => {
+    const [judged, other] = [inProject(), makeRun({ session_name: 'elsewhere' })]
+    await store(post(judged), post(other))
+    await meet(db, {
+      first: lockProject,
+      act: () =>
+        storeBatch(db, workspaceId, { runs: [end(other.id, { trace_id: other.id })], feedback: [feedbackOn(judged.id)] }),
+      second: lockRuns(other.id),
+    })
+  })
+
+  test.each([
+    ['deleted', (id: string) => deleteProject(db, { workspaceId, projectId: id })],
+    ['renamed', (id: string) => patchProject(db, { workspaceId, projectId: id, body: { name: 'old x' } })],
+  ])('makes a project anew that is %s while it makes others: no run of it is left without one', async (_, change) => {
+    const [x, y] = [randomUUID(), randomUUID()]
+    const [makesX, makesY] = [await db.startTransaction().execute(), await db.startTransaction().execute()]
+    for (const [other, id, name] of [
+      [makesX, x, 'x'],
+      [makesY, y, 'y'],
+    ] as const)
+      await other.insertInto('tracing_projects').values({ id, workspace_id: workspaceId, name }).execute()
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(makesY)
+    const given = ['x', 'y', undefined].map((name) => makeRun({ session_name: name }))
+    const storing = store(...given.map(post))
+    await until(async () => (await waitingForLocks(db)) === 1)
+    await makesX.commit().execute()
+    await until(async () => {
+      const waiting = sql`select 1 from pg_stat_activity where ${rows[0]?.pid} = any(pg_blocking_pids(pid))`
+      return (await waiting.execute(db)).rows.length === 1
+    })
+    await change(x)
+    await makesY.commit().execute()
+    await storing
+    const stored = db.selectFrom('runs').innerJoin('tracing_projects', 'tracing_projects.id', 'session_id')
+    const placed = await stored
+      .select(['runs.id', 'tracing_projects.name'])
+      .where('runs.workspace_id', '=', workspaceId)
+      .execute()
+    expect(new Map(placed.map(({ id, name }) => [id, name]))).toEqual(
+      new Map(given.map(({ id, session_name }) => [id, session_name ?? 'default'])),
+    )
+  })
+
+  test('that waits for a project keeps neither an export from its beginning nor others from their ingest', async () => {
+    const another = (await createWorkspace(db)).id
+    const deleting = await db.startTransaction().execute()
+    await lockProject(deleting)
+    const storing = store(post(inProject()))
+    await until(async () => (await waitingForLocks(db)) === 1)
+    const beginning = fixIngestedSequence(db)
+    const ingest = storeBatch(db, another, { runs: [post(makeRun())] })
+    let ended = false
+    const others = Promise.all([beginning, ingest]).then(() => {
+      ended = true
+    })
+    await until(async () => ended || (await waitingForLocks(db)) === 3)
+    const waited = !ended
+    await deleting.commit().execute()
+    await Promise.all([storing, others])
+    expect(waited).toBe(false)
   })
 })
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, DatabaseTransaction } from '../../database/schema.ts'
-import { type FeedbackWrite, insertFeedback } from '../feedback.ts'
+import { type FeedbackWrite, holdProjectsOfFeedback, insertFeedback } from '../feedback.ts'
 import { joinIngestedSequence } from '../ingested-sequence.ts'
 import { resolveProjects } from '../projects.ts'
 import { deriveDottedOrders, lockTraces } from './derive-order.ts'
@@ -73,7 +73,7 @@ export async function storeBatch(db: Database, workspaceId: string, batch: Inges
   }
 }
 
-/** A tracing project that was deleted in between (it is made anew), and what PostgreSQL cuts short so that others get on. */
+/** A tracing project that was deleted or renamed in between (it is made anew), and what PostgreSQL cuts short so that others get on. */
 const PASSING = new Set(['23503', '40P01', '40001'])
 const ATTEMPTS = 5
 
@@ -81,11 +81,11 @@ async function storeOnce(
   db: Database,
   { workspaceId, rows, batch }: { workspaceId: string; rows: readonly RunRow[]; batch: IngestedBatch },
 ): Promise<void> {
+  const { feedback = [] } = batch
   await db.transaction().execute(async (trx) => {
-    await joinIngestedSequence(trx)
+    if (feedback.length > 0) await holdProjectsOfFeedback(trx, { workspaceId, feedback })
     if (rows.length > 0) await storeRuns(trx, workspaceId, rows)
-    if (batch.feedback !== undefined && batch.feedback.length > 0)
-      await insertFeedback(trx, { workspaceId, feedback: batch.feedback })
+    if (feedback.length > 0) await insertFeedback(trx, { workspaceId, feedback })
     if (batch.attachments !== undefined && batch.attachments.length > 0)
       await storeAttachments(trx, workspaceId, batch.attachments)
     // Last: what it locks is in no order, so nothing may be waited for after it.
@@ -100,6 +100,8 @@ async function storeRuns(trx: DatabaseTransaction, workspaceId: string, given: r
   const derived = rows.flatMap((row) => (row.dotted_order === null && row.trace_id !== null ? [row.trace_id] : []))
   const traces = [...new Set(derived)].toSorted()
   if (traces.length > 0) await lockTraces(trx, traces)
+  // Not before: while this waited for a project that is deleted, an export that begins would wait for it, and all other ingests for that.
+  await joinIngestedSequence(trx)
   await sql`${UPSERT.head(workspaceId)} json_to_recordset(${JSON.stringify(written)}::json) ${UPSERT.tail}`.execute(trx)
   if (traces.length > 0) await deriveDottedOrders(trx, workspaceId, traces)
 }
