@@ -56553,7 +56553,6 @@ function failureBlock({ failure, github }) {
 }
 function facts(data) {
     const { outputs } = data;
-    const source = servingSource(data);
     // Nothing answers any more at the address of a deployment that is gone.
     const address = data.status === 'removed' ? undefined : outputs['deployment-url'];
     const id = (name) => (outputs[name] === undefined ? undefined : code(outputs[name]));
@@ -56564,8 +56563,8 @@ function facts(data) {
     const rows = [
         ['Deployment', deployment === '' ? undefined : deployment + (outputs.created === 'true' ? ' (created)' : '')],
         ['Address', address === undefined ? undefined : markdown_link(inline(address), address)],
-        ...sourceRows(source),
-        ['Image', source?.kind === 'external_docker' ? code(source.imageUri) : id('image-uri')],
+        ...sourceRows(servingSource(data)),
+        ['Image', id('image-uri') ?? (data.source?.kind === 'external_docker' ? code(data.source.imageUri) : undefined)],
         ['Revision', id('revision-id')],
         ['Status', id('revision-status')],
         ['Previous revision', id('previous-revision-id')],
@@ -56575,19 +56574,17 @@ function facts(data) {
     // How long it took to find out that nothing can be done is not worth a table.
     return known.length === 1 && data.failure !== undefined ? '' : table(known);
 }
-/** What the outputs are about: what the workflow wants, and after a rollback what it brought back. */
+/** What the outputs are about: what the workflow wants, and after a rollback what it brought back. Undefined for an image. */
 function servingSource({ status, source, outputs, rollback }) {
-    if (source?.kind !== 'git_host') {
-        const imageUri = status === 'rolled-back' ? outputs['image-uri'] : undefined;
-        return source === undefined || imageUri === undefined ? source : { ...source, imageUri };
-    }
+    if (source?.kind !== 'git_host')
+        return undefined;
     if (status !== 'rolled-back' || rollback === undefined)
         return { ...source, commit: outputs['commit-sha'] ?? source.commit };
     const { ref, configPath, commit } = rollback;
-    return { kind: source.kind, repoUrl: source.repoUrl, repoRef: ref, configPath, commit };
+    return { repoUrl: source.repoUrl, repoRef: ref, configPath, commit };
 }
 function sourceRows(source) {
-    if (source?.kind !== 'git_host')
+    if (source === undefined)
         return [];
     const { repoUrl, repoRef, configPath, commit } = source;
     return [
@@ -59613,6 +59610,24 @@ function tagOperations({ owner, repo, send }) {
     };
 }
 
+;// CONCATENATED MODULE: ./build/action/github/before-abort.js
+/** What the work gives, or the signal's reason as soon as it aborts, however long the work goes on: no fetch may hold the step for longer. */
+async function beforeAbort(work, signal) {
+    const aborted = Promise.withResolvers();
+    const abort = () => aborted.reject(signal.reason);
+    if (signal.aborted)
+        abort();
+    else
+        signal.addEventListener('abort', abort);
+    try {
+        // A failure of whichever comes second is handled by the race, and nobody's any more.
+        return await Promise.race([work, aborted.promise]);
+    }
+    finally {
+        signal.removeEventListener('abort', abort);
+    }
+}
+
 ;// CONCATENATED MODULE: ./build/action/github/response.js
 
 
@@ -59761,6 +59776,7 @@ function response_pathOf(path, parameters) {
 
 
 
+
 const POLICY = { attempts: 5, protocolAttempts: 2, baseMs: 500, capMs: 8000, maxRetryAfterMs: 300_000 };
 /** Of an operation with its repetitions and waits, where the caller's signal has no deadline. */
 const OPERATION_MS = 300_000;
@@ -59836,23 +59852,6 @@ async function createOctokit(token, baseUrl) {
     const { GitHub, getOctokitOptions } = await Promise.resolve(/* import() eager */).then(__nccwpck_require__.bind(__nccwpck_require__, 1845));
     const options = getOctokitOptions(token, { baseUrl, userAgent: 'deploy-agent-server', log: silent });
     return new GitHub(options);
-}
-/** The answer, or the signal's reason as soon as it aborts: no fetch may hold the step for longer. */
-async function beforeAbort(work, signal) {
-    const aborted = Promise.withResolvers();
-    const abort = () => aborted.reject(signal.reason);
-    if (signal.aborted)
-        abort();
-    else
-        signal.addEventListener('abort', abort, { once: true });
-    work.catch(noop);
-    aborted.promise.catch(noop);
-    try {
-        return await Promise.race([work, aborted.promise]);
-    }
-    finally {
-        signal.removeEventListener('abort', abort);
-    }
 }
 
 ;// CONCATENATED MODULE: ./build/action/github/client.js
@@ -64875,7 +64874,6 @@ async function restoreBuildOnPush({ inputs, scene, deploymentId, revisionId, sig
 
 
 
-
 /** Brings the deployment to what the inputs want. Returns how it went well; throws an `ActionFailure` otherwise. */
 async function deploy(inputs, deps) {
     const { log, effects, journal, signal } = deps;
@@ -65008,8 +65006,7 @@ async function isUnchanged({ inputs, deployment, signal, deps, }) {
         journal.set('revision-status', live.status);
         journal.set('commit-sha', live.source_revision_config.repo_commit_sha);
         journal.set('image-uri', live.source_revision_config.image_uri);
-        if (isFinalRevisionStatus(live.status))
-            log.info(`The revision ${live.id} already serves what is wanted: nothing to do.`);
+        log.info(`The revision ${live.id} already serves what is wanted: nothing to do.`);
     }
 }
 

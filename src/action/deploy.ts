@@ -1,6 +1,5 @@
 import { startDeadline } from '../client/deadline.ts'
 import { deploymentAddress, type DeploymentAnswer, type RevisionAnswer } from '../contract/answers.ts'
-import { isFinalRevisionStatus } from '../contract/status.ts'
 import { buildsTwice, ignoredSourceConfig, refuseConflicts, removedVariables } from './compare.ts'
 import type { Deps } from './deps.ts'
 import { findDeployment } from './find.ts'
@@ -184,6 +183,6 @@ async function isUnchanged({
     journal.set('revision-status', live.status)
     journal.set('commit-sha', live.source_revision_config.repo_commit_sha)
     journal.set('image-uri', live.source_revision_config.image_uri)
-    if (isFinalRevisionStatus(live.status)) log.info(`The revision ${live.id} already serves what is wanted: nothing to do.`)
+    log.info(`The revision ${live.id} already serves what is wanted: nothing to do.`)
   }
 }

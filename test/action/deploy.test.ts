@@ -246,6 +246,16 @@ describe('skip-unchanged', () => {
     expect(journal.notes).toEqual([])
   })
 
+  it('hands on nothing of what is live when the deploy that it makes fails', async () => {
+    const deps = fakeDeps({
+      getRevision: async () => revision('DEPLOYED', { id: OLD_REVISION_ID }),
+      patchDeployment: async () => Promise.reject(httpFailure(422)),
+    })
+    const source = { ...GIT_SOURCE, commit: 'b'.repeat(40), eventCommit: 'b'.repeat(40) }
+    expect((await refused({ ...skip, source }, deps)).code).toBe('E_VALIDATION')
+    for (const name of ['revision-id', 'revision-status', 'commit-sha']) expect(deps.outputs).not.toHaveProperty(name)
+  })
+
   it('fails when a revision cannot be read, and changes nothing', async () => {
     const deps = fakeDeps({ getRevision: async () => Promise.reject(requestFailure({ summary: 'got no answer' })) })
     const failure = await refused(skip, deps)

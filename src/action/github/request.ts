@@ -4,6 +4,7 @@ import type { Effects } from '../../client/effects.ts'
 import { RequestFailure } from '../../client/failure.ts'
 import { createRedactor, type Redact } from '../../client/redaction.ts'
 import { withRetries, type OnRetry, type RetryPolicy } from '../../client/retry.ts'
+import { beforeAbort } from './before-abort.ts'
 import { GithubFailure, missingPermission, type Permission } from './failure.ts'
 import { BLOCKED, type Facts, failureOf, type Headers, pathOf, read, responseOf, textOf } from './response.ts'
 
@@ -121,19 +122,4 @@ async function createOctokit(token: string, baseUrl: string): Promise<Octokit> {
   const { GitHub, getOctokitOptions } = await import(/* webpackMode: "eager" */ '@actions/github/lib/utils')
   const options = getOctokitOptions(token, { baseUrl, userAgent: 'deploy-agent-server', log: silent })
   return new GitHub(options) as unknown as Octokit
-}
-
-/** The answer, or the signal's reason as soon as it aborts: no fetch may hold the step for longer. */
-async function beforeAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = (): void => aborted.reject(signal.reason)
-  if (signal.aborted) abort()
-  else signal.addEventListener('abort', abort, { once: true })
-  work.catch(noop)
-  aborted.promise.catch(noop)
-  try {
-    return await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
 }

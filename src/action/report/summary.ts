@@ -102,7 +102,6 @@ export function failureBlock({ failure, github }: SummaryData): string {
 
 export function facts(data: SummaryData): string {
   const { outputs } = data
-  const source = servingSource(data)
   // Nothing answers any more at the address of a deployment that is gone.
   const address = data.status === 'removed' ? undefined : outputs['deployment-url']
   const id = (name: OutputName): string | undefined => (outputs[name] === undefined ? undefined : code(outputs[name]))
@@ -113,8 +112,8 @@ export function facts(data: SummaryData): string {
   const rows: [string, string | undefined][] = [
     ['Deployment', deployment === '' ? undefined : deployment + (outputs.created === 'true' ? ' (created)' : '')],
     ['Address', address === undefined ? undefined : link(inline(address), address)],
-    ...sourceRows(source),
-    ['Image', source?.kind === 'external_docker' ? code(source.imageUri) : id('image-uri')],
+    ...sourceRows(servingSource(data)),
+    ['Image', id('image-uri') ?? (data.source?.kind === 'external_docker' ? code(data.source.imageUri) : undefined)],
     ['Revision', id('revision-id')],
     ['Status', id('revision-status')],
     ['Previous revision', id('previous-revision-id')],
@@ -125,29 +124,23 @@ export function facts(data: SummaryData): string {
   return known.length === 1 && data.failure !== undefined ? '' : table(known)
 }
 
-type ServingSource =
-  | {
-      kind: 'git_host'
-      repoUrl: string
-      repoRef?: string | undefined
-      configPath?: string | undefined
-      commit?: string | undefined
-    }
-  | { kind: 'external_docker'; imageUri: string }
-
-/** What the outputs are about: what the workflow wants, and after a rollback what it brought back. */
-function servingSource({ status, source, outputs, rollback }: SummaryData): ServingSource | undefined {
-  if (source?.kind !== 'git_host') {
-    const imageUri = status === 'rolled-back' ? outputs['image-uri'] : undefined
-    return source === undefined || imageUri === undefined ? source : { ...source, imageUri }
-  }
-  if (status !== 'rolled-back' || rollback === undefined) return { ...source, commit: outputs['commit-sha'] ?? source.commit }
-  const { ref, configPath, commit } = rollback
-  return { kind: source.kind, repoUrl: source.repoUrl, repoRef: ref, configPath, commit }
+type GitSource = {
+  repoUrl: string
+  repoRef?: string | undefined
+  configPath?: string | undefined
+  commit?: string | undefined
 }
 
-function sourceRows(source: ServingSource | undefined): [string, string | undefined][] {
-  if (source?.kind !== 'git_host') return []
+/** What the outputs are about: what the workflow wants, and after a rollback what it brought back. Undefined for an image. */
+function servingSource({ status, source, outputs, rollback }: SummaryData): GitSource | undefined {
+  if (source?.kind !== 'git_host') return undefined
+  if (status !== 'rolled-back' || rollback === undefined) return { ...source, commit: outputs['commit-sha'] ?? source.commit }
+  const { ref, configPath, commit } = rollback
+  return { repoUrl: source.repoUrl, repoRef: ref, configPath, commit }
+}
+
+function sourceRows(source: GitSource | undefined): [string, string | undefined][] {
+  if (source === undefined) return []
   const { repoUrl, repoRef, configPath, commit } = source
   return [
     ['Repository', link(code(repoUrl), repoUrl)],

@@ -55,13 +55,17 @@ describe('the table of the job summary', () => {
     expect(rowOf('Repository', markdown)).toBeDefined()
   })
 
-  it('tells of the image that was brought back', () => {
+  it('tells of the image that the revision was made from, and of the wanted one where that is not known', () => {
     const source = { kind: 'external_docker', imageUri: 'registry.example.com/agent:2' } as const
     const outputs = { 'image-uri': 'registry.example.com/agent:1' }
     expect(rowOf('Image', render({ source }))).toBe('| Image | registry.example.com/agent&#58;2 |')
-    expect(rowOf('Image', render({ source, outputs, rollback, status: 'rolled-back' }))).toBe(
-      '| Image | registry.example.com/agent&#58;1 |',
-    )
+    for (const status of ['deployed', 'rolled-back'] as const)
+      expect(rowOf('Image', render({ source, outputs, rollback, status }))).toBe('| Image | registry.example.com/agent&#58;1 |')
+    expect(rowOf('Image', render({}))).toBeUndefined()
+  })
+
+  it('tells how long the step took', () => {
+    expect(rowOf('Took', render({ startedAt: 7000, endedAt: 10_000 }))).toBe('| Took | 3 s |')
   })
 
   it('is about the wanted source where the rollback did not succeed', () => {
