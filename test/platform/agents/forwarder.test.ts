@@ -259,8 +259,8 @@ describe('when somebody leaves', () => {
     const answer = await fetch(at('/stream'), { method: 'POST', body: '{}', headers: KEY, signal: controller.signal })
     const toNode = Number(new URL(node.url).port)
     const timers = () => [...keepAliveOf({ to: toNode }), ...keepAliveOf({ to: port })]
-    await expect.poll(timers).toEqual([expect.any(Number), expect.any(Number)])
-    for (const seconds of timers()) expect(seconds).toBeLessThanOrEqual(10)
+    // Of one look: while what was sent waits for its receipt, the kernel shows that timer instead.
+    await expect.poll(() => timers().map((seconds) => seconds !== null && seconds <= 10)).toEqual([true, true])
     controller.abort()
     await answer.body?.cancel().catch(() => undefined)
   })

@@ -104,6 +104,8 @@ describe('an ingest', () => {
       act: () => storeBatch(db, workspaceId, { runs: [], feedback: [known, fresh] }),
       second: lockFeedback(known.id),
     })
+    const stored = await db.selectFrom('feedback').select('session_id').where('workspace_id', '=', workspaceId).execute()
+    expect(stored).toEqual([{ session_id: projectId }, { session_id: projectId }])
   })
 
   test('waits for the project of feedback that is deleted before it writes a run of another one', async () => {
@@ -115,6 +117,7 @@ describe('an ingest', () => {
         storeBatch(db, workspaceId, { runs: [end(other.id, { trace_id: other.id })], feedback: [feedbackOn(judged.id)] }),
       second: lockRuns(other.id),
     })
+    expect((await runs()).find(({ id }) => id === other.id)).toMatchObject({ end_time: expect.any(Date) })
   })
 
   test.each([

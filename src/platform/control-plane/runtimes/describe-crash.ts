@@ -26,8 +26,9 @@ function trim(error: unknown, launcher: string, seen: Set<unknown>): void {
   seen.add(error)
   const { stack, message } = error
   if (typeof stack === 'string') {
-    // A message may quote frames of its own.
-    const end = stack.indexOf(message) + message.length
+    // A message may quote frames of its own; an agent may throw an error that has none.
+    const at = typeof message === 'string' ? stack.indexOf(message) : -1
+    const end = at === -1 ? 0 : at + message.length
     const isOurs = (line: string) => /[ (]node:(internal\/|diagnostics_channel:)/.test(line) || line.includes(launcher)
     const isForeign = (line: string) => /^ {4}at /.test(line) && isOurs(line)
     const frames = stack.slice(end).split('\n').filter((line) => !isForeign(line))
@@ -38,5 +39,5 @@ function trim(error: unknown, launcher: string, seen: Set<unknown>): void {
     }
   }
   trim(error.cause, launcher, seen)
-  if (error instanceof AggregateError) for (const one of error.errors) trim(one, launcher, seen)
+  if (error instanceof AggregateError && Array.isArray(error.errors)) for (const one of error.errors) trim(one, launcher, seen)
 }

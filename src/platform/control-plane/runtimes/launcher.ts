@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     tell({ type: 'listening', port })
   } catch (error) {
     process.stderr.write(`${describeCrash(error, import.meta.url)}\n`)
-    tell({ type: 'failed', message: (error instanceof Error ? error.message : String(error)).slice(0, 4000) }, () => process.exit(1))
+    tell({ type: 'failed', message: String(error instanceof Error ? error.message : error).slice(0, 4000) }, () => process.exit(1))
   }
 }
 

@@ -149,8 +149,7 @@ describe('work under a claim', () => {
       await scene.db.transaction().execute(async (trx) => {
         // Whoever asks about the revision waits.
         await sql`select 1 from revisions where id = ${id} for update`.execute(trx)
-        looksAfter(0)
-        looksAfter(LEASE_MS - HEARTBEAT_MS - 1000)
+        for (let at = 0; at < LEASE_MS - HEARTBEAT_MS; at += HEARTBEAT_MS) looksAfter(at)
         await sleep(50)
         expect(late.inHand.size, 'it may be answered yet').toBe(1)
         looksAfter(LEASE_MS - HEARTBEAT_MS + 1000)
@@ -160,6 +159,41 @@ describe('work under a claim', () => {
       now.mockRestore()
     }
     await expect(held).rejects.toMatchObject({ reason: 'lost', abandoned: false })
+  })
+
+  test('goes on after the process slept until its lease was over, also when news comes before the first answer', async () => {
+    const { id, claim: mine } = await building()
+    await expireLease(scene.db, id)
+    const late = hands()
+    const done = Promise.withResolvers<string>()
+    const work = (signal: AbortSignal) => {
+      signal.addEventListener('abort', () => done.reject(signal.reason as Error))
+      return done.promise
+    }
+    const held = hold(scene.db, { claim: mine, limitMs: MINUTE, hands: late, work })
+    held.catch(() => undefined)
+    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + LEASE_MS)
+    try {
+      await scene.db.transaction().execute(async (trx) => {
+        await sql`select 1 from revisions where id = ${id} for update`.execute(trx)
+        // The question of the interval, and the news.
+        for (let looks = 0; looks < 2; looks += 1) for (const hand of late.inHand) hand.look()
+        await sleep(50)
+        expect(late.inHand.size).toBe(1)
+      })
+      const isRenewed = () =>
+        scene.db
+          .selectFrom('revisions')
+          .select('id')
+          .where('id', '=', id)
+          .where('lease_expires_at', '>', sql<Date>`now()`)
+          .execute()
+      await expect.poll(isRenewed).toHaveLength(1)
+    } finally {
+      now.mockRestore()
+    }
+    done.resolve('built')
+    expect(await held).toBe('built')
   })
 
   test('that does not end is given up, so that the queue moves on', async () => {

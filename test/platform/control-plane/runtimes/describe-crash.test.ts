@@ -46,6 +46,14 @@ describe('a crash of an agent at its start', () => {
     expect(describeCrash(error, LAUNCHER)).toBe('Error: no export')
   })
 
+  test('of an error without a message, or without its errors, has what there is', () => {
+    const nameless = thrown('quiet')
+    Object.assign(nameless, { message: undefined })
+    expect(describeCrash(new Unloadable('graph', nameless), LAUNCHER)).toMatch(/at make \(file:\/\/\/agent\/graph\.mjs:3:9\)/)
+    const empty = Object.assign(new AggregateError([], 'several'), { errors: undefined })
+    expect(describeCrash(new Unloadable('graph', empty), LAUNCHER)).toContain('AggregateError: several')
+  })
+
   test('that is no error, or one that cannot be changed, is shown as it is', () => {
     expect(describeCrash(new Unloadable('graph', 'a word'), LAUNCHER)).toBe("'a word'")
     expect(describeCrash(new Unloadable('graph: undefined', undefined), LAUNCHER)).toMatch(/graph: undefined/)
