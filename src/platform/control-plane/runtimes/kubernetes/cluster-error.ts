@@ -18,6 +18,12 @@ export class ClusterRefusal extends Error {
   }
 }
 
+/**
+ * Whoever gives the credentials did not; the API was not asked. The message is a sentence of ours, and there is no cause: what was said
+ * instead may hold a token.
+ */
+export class LoginFailure extends Error {}
+
 interface ApiError extends Error {
   readonly code?: unknown
   readonly body?: unknown
@@ -30,8 +36,9 @@ export function statusOf(error: unknown): number | undefined {
   return typeof code === 'number' ? code : undefined
 }
 
-/** Whether the API did not answer, or said that it cannot at present. */
+/** Whether the API did not answer, or said that it cannot at present, or could not be asked for want of credentials. */
 export function isAway(error: unknown): boolean {
+  if (error instanceof LoginFailure) return true
   const status = statusOf(error)
   if (status !== undefined) return status === 429 || status >= 500
   const { name } = error as Error

@@ -13,6 +13,7 @@ import {
 } from '@kubernetes/client-node'
 import { HttpMethod, RequestContext } from '@kubernetes/client-node/dist/gen/http/http.js'
 import { ClusterRefusal } from './cluster-error.ts'
+import { createLogin } from './login.ts'
 import { type KubernetesEnvironment, KubernetesSettingsError } from './settings.ts'
 
 /** What one request may take that does not stream. Milliseconds. */
@@ -44,7 +45,7 @@ export interface Cluster {
  */
 export function openCluster(env: KubernetesEnvironment, { loginLimitMs = LOGIN_LIMIT_MS } = {}): Cluster {
   const config = readConfig(env)
-  const login = limitedLogin(config, loginLimitMs)
+  const login = createLogin(config, loginLimitMs)
   const server = config.getCurrentCluster()?.server
   if (server === undefined) throw new KubernetesSettingsError('the kubeconfig has no current context with a cluster')
   const http = new IsomorphicFetchHttpLibrary()
@@ -91,6 +92,10 @@ function readConfig(env: KubernetesEnvironment): KubeConfig {
     else if (env['KUBERNETES_SERVICE_HOST']) config.loadFromCluster()
     else if (existsSync(home)) config.loadFromFile(home)
     else throw new Error('there is none: set KUBECONFIG to a file that names the cluster and the credentials')
+    // It would have all of our environment, and say what it likes.
+    if (config.getCurrentUser()?.authProvider?.config?.['cmd-path']) {
+      throw new Error('its user has an auth-provider with a program, as Kubernetes had until 1.25: give it an exec plugin')
+    }
     return config
   } catch (error) {
     throw new KubernetesSettingsError(`the kubeconfig cannot be used: ${faultOf(error as Error)}`)
@@ -103,31 +108,6 @@ function faultOf(error: Error & { mark?: { line?: number } }): string {
   return error.message
 }
 
-/**
- * Puts the credentials into a request. A program that is asked for them may hang, waiting for somebody's password perhaps: then nothing is
- * sent, and it is not started once more beside itself.
- */
-function limitedLogin(config: KubeConfig, limitMs: number): (context: RequestContext) => Promise<void> {
-  let hangs = false
-  return async (context) => {
-    if (hangs) throw late()
-    const limit = Promise.withResolvers<never>()
-    const done = config.applySecurityAuthentication(context)
-    const timer = setTimeout(() => {
-      hangs = true
-      done.catch(() => undefined).finally(() => (hangs = false))
-      limit.reject(late())
-    }, limitMs)
-    try {
-      await Promise.race([done, limit.promise])
-    } catch (error) {
-      throw withoutQuote(error)
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-}
-
 function readFiles(config: KubeConfig, [first = '', ...others]: readonly string[]): void {
   config.loadFromFile(first)
   for (const file of others) {
@@ -135,15 +115,6 @@ function readFiles(config: KubeConfig, [first = '', ...others]: readonly string[
     other.loadFromFile(file)
     config.mergeConfig(other, true)
   }
-}
-
-function late(): Error {
-  return new DOMException('the program that gives the credentials does not end', 'TimeoutError')
-}
-
-/** The parser of its answer quotes what it could not read: a token, perhaps. */
-function withoutQuote(error: unknown): unknown {
-  return error instanceof SyntaxError ? new Error('the program that gives the credentials does not answer as it should') : error
 }
 
 async function beginningOf(stream: Readable): Promise<string> {

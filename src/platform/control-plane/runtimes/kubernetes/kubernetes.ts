@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ImageStart, type Runtime, type SeenAgent, StartFailure } from '../runtime.ts'
 import type { Cluster } from './cluster.ts'
-import { isAway, reasonOf, statusOf } from './cluster-error.ts'
+import { isAway, LoginFailure, reasonOf, statusOf } from './cluster-error.ts'
 import { endAgent, readDeployment } from './end-agent.ts'
 import { LABELS, nameOf, placeOf, referenceOf } from './names.ts'
 import { clusterResources } from './resources.ts'
@@ -56,6 +56,9 @@ export function createKubernetesRuntime(options: KubernetesRuntimeOptions): Runt
     try {
       if (await mayCreate(cluster, namespace)) return null
     } catch (error) {
+      if (error instanceof LoginFailure) {
+        throw new Error(`there is no login to the cluster at ${cluster.name}: ${error.message}`, { cause: error })
+      }
       if (isAway(error)) throw new Error(`no cluster answers at ${cluster.name} (${reasonOf(error)})`, { cause: error })
       // Who may not ask about rights may have them.
       return statusOf(error) === 403
