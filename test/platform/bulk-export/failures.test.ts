@@ -1,12 +1,16 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { removeLeftovers } from '../../../src/platform/bulk-export/work/keeper.ts'
 import { reclaimRuns } from '../../../src/platform/bulk-export/work/lease.ts'
 import { CLUSTERED } from '../cluster-support/topology.ts'
 import type { BucketFault, Operation } from './support/bucket-server.ts'
 import { askDuckDb } from './support/readers.ts'
 import { addRun, DAY, DAY_END, DAY_START, storedIds } from './support/runs.ts'
 import { setExportScene } from './support/scene.ts'
-import { BASE, type ExportWorld } from './support/world.ts'
+import { BASE, type ExportWorld, secretBox } from './support/world.ts'
 
 const scene = setExportScene()
 
@@ -252,5 +256,147 @@ describe('a worker that is lost', () => {
       status_message: expect.stringContaining('its worker was lost 3 times'),
     })
     expect((await world.readRuns(id))[0]?.errors).toEqual({ retry_0: expect.stringContaining('was lost 3 times') })
+  })
+})
+
+describe('what a run that ended badly has left in its bucket', () => {
+  const AWAY = error('SlowDown', 503)
+  const TIDYING: Operation[] = ['delete', 'abort-upload', 'get', 'other']
+
+  it.each([
+    ['a file', {}, 'put'],
+    ['a file that went up in parts', { multipartAboveBytes: 100, uploadPartBytes: 30_000 }, 'complete-upload'],
+  ] as const)('is removed once the bucket is back, whose answer was lost: %s', async (_, sizes, last) => {
+    // A worker that is gone for good would leave it at once.
+    const world = await scene.makeWorld({ runs: 20, settings: { ...sizes, retries: 0, leaseMs: 1500, heartbeatMs: 150 } })
+    const { id } = await world.createExport()
+    // The store does as it is told, nobody hears of it, and then it is away.
+    scene.bucket.fail(last, { kind: 'reset', when: 'after' }, 1)
+    scene.bucket.fail(['put', 'complete-upload', 'head', ...TIDYING], AWAY, 1000)
+    await world.startWorkers()
+    expect(await world.end(id)).toMatchObject({ status: 'FAILED', status_message: expect.stringContaining('bucket_unavailable') })
+    const asked = (operation: Operation) => scene.bucket.requests.filter((request) => request.operation === operation).length
+    // By the client, three times: its worker has tried. And again, later.
+    await expect.poll(() => asked('delete'), { timeout: 20_000 }).toBeGreaterThan(3)
+    const files = async () => (await scene.bucket.keys()).filter((key) => key.includes(id))
+    const [file] = await files()
+    const pending = async () => (await world.readRuns(id))[0]?.metadata.result?.pending_upload
+    expect(await pending()).toMatchObject({ file_path: `${scene.bucket.bucket}/${file}` })
+    scene.bucket.clear()
+    await expect.poll(pending, { timeout: 20_000 }).toBeNull()
+    expect(await files()).toEqual([])
+    expect(await world.readExport(id)).toMatchObject({ status: 'FAILED', progress: { rows_exported: 0 } })
+  })
+
+  /** Runs that failed some minutes ago, each with a file in the bucket, and the first of them the longest ago. */
+  async function leaveFiles(world: ExportWorld, count: number) {
+    const { db } = scene.database
+    const left: { runId: string; key: string }[] = []
+    for (let number = 0; number < count; number += 1) {
+      const { id } = await world.createExport()
+      const key = `left/${id}.parquet`
+      const pending = JSON.stringify({ cursor: { time: DAY_START, id }, key, rows: 1, uploadId: 'u' })
+      const ago = sql<Date>`clock_timestamp() - ${`${100 - number} seconds`}::interval`
+      await db.updateTable('bulk_exports').set({ status: 'FAILED' }).where('id', '=', id).execute()
+      const { id: runId } = await db
+        .updateTable('bulk_export_runs')
+        .set({ status: 'FAILED', pending, finished_at: ago, updated_at: ago })
+        .where('export_id', '=', id)
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      await writeFile(await placeOf(key), '')
+      left.push({ runId, key })
+    }
+    scene.bucket.clear()
+    const told: Record<string, unknown>[] = []
+    const log = pino({ level: 'info', base: null }, { write: (line: string) => void told.push(JSON.parse(line)) })
+    const { clock, settings, metrics } = world
+    return {
+      left,
+      told,
+      /** One round of the keeper. @returns the keys that were asked for, in their order. */
+      round: async () => {
+        await removeLeftovers({ db, clock, settings, secretBox, rules: { allowLinkLocal: false }, metrics, log })
+        const keys = scene.bucket.requests.splice(0).flatMap(({ operation, key }) => (operation === 'delete' ? [key] : []))
+        return [...new Set(keys)].toSorted()
+      },
+      pending: async () => {
+        const rows = await db.selectFrom('bulk_export_runs').select('id').where('pending', 'is not', null).execute()
+        return rows.map(({ id }) => id).toSorted()
+      },
+      files: async () => (await scene.bucket.keys()).filter((key) => left.some((one) => one.key === key)),
+      date: async (changes: { finished: string; tried: string }) => {
+        const ago = (time: string) => sql<Date>`clock_timestamp() - ${time}::interval`
+        const set = { finished_at: ago(changes.finished), updated_at: ago(changes.tried) }
+        await db.updateTable('bulk_export_runs').set(set).where('pending', 'is not', null).execute()
+      },
+    }
+  }
+  const placeOf = async (key: string) => {
+    const place = scene.bucket.fileOf(key)
+    await mkdir(path.dirname(place), { recursive: true })
+    return place
+  }
+
+  it('stays where the bucket says no, and is not asked for again', async () => {
+    const { left, round, pending, files, told } = await leaveFiles(await scene.makeWorld(), 1)
+    scene.bucket.deny('delete')
+    expect(await round()).toEqual([left[0]!.key])
+    expect(await pending()).toEqual([])
+    expect(await round()).toEqual([])
+    expect(await files()).toEqual([left[0]!.key])
+    expect(told).toMatchObject([{ level: 40, exportRunId: left[0]!.runId, file: left[0]!.key, code: 'AccessDenied' }])
+  })
+
+  it('is tried again while an upload that was begun could not be aborted', async () => {
+    const { left, round, pending, date } = await leaveFiles(await scene.makeWorld(), 1)
+    scene.bucket.fail('abort-upload', AWAY, 3)
+    await round()
+    expect(await pending()).toEqual([left[0]!.runId])
+    await date({ finished: '3 minutes', tried: '2 minutes' })
+    await round()
+    expect(await pending()).toEqual([])
+  })
+
+  it('of a bucket that stays away keeps nothing of another waiting', async () => {
+    const { left, round, pending, files } = await leaveFiles(await scene.makeWorld(), 12)
+    const keys = left.map(({ key }) => key)
+    scene.bucket.fail('delete', AWAY, 30)
+    expect(await round()).toEqual(keys.slice(0, 10).toSorted())
+    expect(await round()).toEqual(keys.slice(10).toSorted())
+    expect(await round()).toEqual([])
+    expect(await pending()).toEqual(
+      left
+        .slice(0, 10)
+        .map(({ runId }) => runId)
+        .toSorted(),
+    )
+    expect(await files()).toEqual(keys.slice(0, 10).toSorted())
+  })
+
+  it('is asked for less and less often, and after a week no more', async () => {
+    const { left, round, pending, files, date, told } = await leaveFiles(await scene.makeWorld(), 1)
+    const { key, runId } = left[0]!
+    scene.bucket.fail('delete', AWAY, 1000)
+    expect(await round()).toEqual([key])
+    for (const [finished, tried, due] of [
+      ['40 minutes', '18 minutes', false],
+      ['40 minutes', '22 minutes', true],
+      ['3 days', '50 minutes', false],
+      ['3 days', '70 minutes', true],
+      ['167 hours', '70 minutes', true],
+    ] as const) {
+      await date({ finished, tried })
+      expect([finished, tried, await round()]).toEqual([finished, tried, due ? [key] : []])
+      expect(await pending()).toEqual([runId])
+    }
+    expect(told).toEqual([])
+    await date({ finished: '169 hours', tried: '70 minutes' })
+    expect(await round()).toEqual([key])
+    expect(await pending()).toEqual([])
+    expect(told).toMatchObject([{ level: 40, exportRunId: runId, file: key, code: expect.stringContaining('SlowDown') }])
+    await date({ finished: '170 hours', tried: '70 minutes' })
+    expect(await round()).toEqual([])
+    expect(await files()).toEqual([key])
   })
 })

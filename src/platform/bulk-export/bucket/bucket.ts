@@ -47,9 +47,9 @@ export interface Bucket {
   remove(key: string): Promise<void>
   /**
    * Ends the multipart uploads of a key: the one that is known, and those that the store began although its answer was lost, as far as
-   * they may be listed. Never throws: what may not be aborted stays.
+   * they may be listed. Never throws: what may not be aborted stays. @returns what hindered the abort of the known one, null when nothing.
    */
-  abortUploads(key: string, uploadId: string | null): Promise<void>
+  abortUploads(key: string, uploadId: string | null): Promise<unknown>
   close(): void
 }
 
@@ -132,12 +132,18 @@ export function openBucket({ config, credentials, rules, requestLimitMs, connect
   }
   const abortUploads = async (Key: string, uploadId: string | null) => {
     const bound = { abortSignal: AbortSignal.timeout(Math.min(TIDY_LIMIT_MS, requestLimitMs * (ATTEMPTS + 1))) }
-    const abort = async (UploadId: string | undefined) => {
-      await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), bound).catch(() => undefined)
+    const abort = async (UploadId: string | undefined): Promise<unknown> => {
+      try {
+        await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), bound)
+        return null
+      } catch (error) {
+        return (error as Error).name === 'NoSuchUpload' ? null : error
+      }
     }
-    if (uploadId !== null) await abort(uploadId)
+    const hindrance = uploadId === null ? null : await abort(uploadId)
     const left = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), bound).catch(() => undefined)
     for (const upload of left?.Uploads ?? []) if (upload.Key === Key) await abort(upload.UploadId)
+    return hindrance
   }
 
   return {

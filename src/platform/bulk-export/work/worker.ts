@@ -2,15 +2,14 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Clock } from '../../clock.ts'
-import { openBucket } from '../bucket/bucket.ts'
-import { openCredentials } from '../destinations.ts'
-import type { Database, PendingPart } from '../../database/schema.ts'
+import type { Database } from '../../database/schema.ts'
 import { isUnavailable } from '../../http/unavailable.ts'
 import { completeRun, failAttempt, handBack, LeaseLost, type Settled } from './checkpoint.ts'
 import { type RunWork, writeRun } from './export-run.ts'
 import { ExportFailure, failureOf, sentenceOf } from './failure.ts'
 import { holdLease, Stopping } from './hold.ts'
 import { type Claim, claimRun } from './lease.ts'
+import { removeLeftover } from './leftover.ts'
 
 export interface WorkerOptions extends Omit<RunWork, 'directory'> {
   readonly clock: Clock
@@ -105,49 +104,24 @@ export async function exportNext(options: WorkerOptions): Promise<boolean> {
   }
 
   async function tellEnd(): Promise<void> {
-    const end = await readEnd(db, (claim as Claim).run.id).catch(() => undefined)
+    const end = await readEnd(db, (claim as Claim).run).catch(() => undefined)
     if (end !== undefined) options.log.info(end, 'export run ended')
   }
 }
 
-/** What the log tells of a run that has ended, however it did: ids, numbers and words of ours. Undefined while it goes on. */
-async function readEnd(db: Database, runId: string) {
+/**
+ * What the log tells of a run that has ended, however it did: ids, numbers and words of ours. Undefined while it goes on, and
+ * when another attempt than ours was the last: its worker tells.
+ */
+async function readEnd(db: Database, run: Claim['run']) {
   return db
     .selectFrom('bulk_export_runs as run')
     .innerJoin('bulk_exports as export', 'export.id', 'run.export_id')
     .select(['run.export_id as exportId', 'run.id as exportRunId', 'run.status', 'export.status as exportStatus'])
     .select([sql<number>`run.rows_written::float8`.as('rows'), sql<number>`run.late_rows::float8`.as('lateRows')])
     .select(sql<number>`round(extract(epoch from run.finished_at - run.started_at), 1)::float8`.as('seconds'))
-    .where('run.id', '=', runId)
+    .where('run.id', '=', run.id)
+    .where('run.attempt_started_at', '=', run.attempt_started_at)
     .where('run.finished_at', 'is not', null)
     .executeTakeFirst()
-}
-
-/**
- * Removes the file that was under way when a run ended otherwise than well, as far as the bucket lets us: it counts nowhere. A run that
- * goes on in other hands is left alone: its file will be written over.
- */
-export async function removeLeftover(
-  { db, secretBox, rules, settings }: Pick<RunWork, 'db' | 'secretBox' | 'rules' | 'settings'>,
-  { run, export: row }: Pick<Claim, 'export'> & { run: { readonly id: string } },
-): Promise<void> {
-  const left = await db
-    .selectFrom('bulk_export_runs')
-    .select(['pending', 'files'])
-    .where('id', '=', run.id)
-    .where('status', 'in', ['FAILED', 'CANCELLED', 'TIMEDOUT'])
-    .where('pending', 'is not', null)
-    .executeTakeFirst()
-  if (left === undefined) return
-  const destination = await db.selectFrom('export_destinations').selectAll().where('id', '=', row.destination_id).executeTakeFirst()
-  if (destination !== undefined) {
-    const { key, uploadId } = left.pending as PendingPart
-    const { requestLimitMs, connectLimitMs } = settings
-    const credentials = openCredentials(secretBox, destination)
-    const bucket = openBucket({ config: destination.config, credentials, rules, requestLimitMs, connectLimitMs })
-    await bucket.abortUploads(key, uploadId)
-    if (!left.files.some((file) => file.key === key)) await bucket.remove(key).catch(() => undefined)
-    bucket.close()
-  }
-  await db.updateTable('bulk_export_runs').set({ pending: null }).where('id', '=', run.id).execute()
 }
