@@ -39,7 +39,7 @@ describe('what is waited for until a signal aborts', () => {
     await expect(waiting).rejects.toThrow('enough')
     late.reject(new Error('too late'))
     const failed = beforeAbort(Promise.reject(new Error('broken')), AbortSignal.abort(new Error('before')))
-    await expect(failed).rejects.toThrow()
+    await expect(failed).rejects.toThrow('broken')
     await settled()
     expect(unhandled).toEqual([])
   })
