@@ -205,7 +205,7 @@ export async function startControlPlaneDouble(options: DoubleOptions = {}): Prom
     const revision = newRevision(deployment, first[0], config)
     revision.statusMessage = first[1]?.message ?? null
     if (next !== undefined) revision.logs = next.logs
-    if (first[0] === 'DEPLOYED') deployment.activeRevisionId = revision.id
+    if (isDeployed(first[0])) deployment.activeRevisionId = revision.id
     progress.set(revision.id, { script, index: 0, polls: 0, since: Date.now() })
     return revision
   }
@@ -221,10 +221,15 @@ export async function startControlPlaneDouble(options: DoubleOptions = {}): Prom
       if (!due) return
       Object.assign(state, { index: state.index + 1, polls: 0, since: Date.now() })
       setStatus(revision, step[0], message)
-      if (step[0] === 'DEPLOYED') deployment.activeRevisionId = revision.id
+      if (isDeployed(step[0])) deployment.activeRevisionId = revision.id
       // One step a poll, so that a reader sees each of them.
       if (ms === undefined && polls !== 0) return
     }
+  }
+
+  /** As some control planes write it too. */
+  function isDeployed(status: string): boolean {
+    return status.toUpperCase() === 'DEPLOYED'
   }
 
   function setStatus(revision: DoubleRevision, status: string, message?: string): void {
