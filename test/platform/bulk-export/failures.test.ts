@@ -136,7 +136,8 @@ describe('what does not pass', () => {
     })
   })
 
-  it('ends the other runs of the export with it, and what is in the bucket already stays in the record', async () => {
+  it('ends the other runs of the export with it, and what is in the bucket already stays in the record', async (context) => {
+    if (CLUSTERED) context.skip('two processes may have written the other two days before one of them fails')
     const world = await scene.makeWorld({ settings: { workers: 1, retries: 0 } })
     const place = { workspace_id: world.workspace.id, session_id: world.projectId }
     for (const day of [19, 20, 21]) await addRun(scene.database.db, { ...place, start_time: `2026-08-${day}T01:00:00Z` })
@@ -150,7 +151,6 @@ describe('what does not pass', () => {
     await world.startWorkers()
     const ended = await world.end(id)
     expect(ended).toMatchObject({ status: 'FAILED', progress: { runs_done: 1, rows_exported: 1 } })
-    // In which order their days are taken is not told here: several processes may take them.
     expect((await world.readRuns(id)).map(({ status }) => status).toSorted()).toEqual(['CANCELLED', 'COMPLETED', 'FAILED'])
   })
 
