@@ -55504,7 +55504,8 @@ const ERROR_CODES = {
     },
     E_PROTOCOL: {
         title: 'Unexpected behaviour',
-        meaning: 'Something that the contract rules out: an answer of the wrong shape, HTML; or an "internal error" of this action.',
+        meaning: 'Something that the contract rules out: an answer of the wrong shape, HTML, a revision that is `DEPLOYED` and does not serve half a ' +
+            'minute later; or an "internal error" of this action.',
         remedy: 'Check that the address is that of a control plane and not of a proxy or login page; report an internal error.',
     },
     E_CREATE_FAILED: {
