@@ -112,6 +112,9 @@ function addressOf({ request, place, settings }: AgentStart, service: V1Service)
   return { host: settings.nodeHost, port }
 }
 
+/** Pods are told of in a stream of their own: it may be behind that of the Deployment by so much. */
+const DIGEST_LAG_MS = 2000
+
 /** @returns when the first container began. */
 async function untilAvailable(start: AgentStart, watch: AgentWatch): Promise<number> {
   const { request, effects, timeoutMs } = start
@@ -119,6 +122,7 @@ async function untilAvailable(start: AgentStart, watch: AgentWatch): Promise<num
   const madeAt = Date.now()
   let begunAt: number | null = null
   let stuckAt: number | null = null
+  let availableAt: number | null = null
   let exact: string | null = null
   const told = new Set<string>()
   const patience = { short: Math.min(SHORT_PATIENCE_MS, timeoutMs), long: timeoutMs }
@@ -129,7 +133,10 @@ async function untilAvailable(start: AgentStart, watch: AgentWatch): Promise<num
     else {
       exact ??= noteDigest(start, { rollout, onImage })
       const verdict = judge(rollout)
-      if (verdict.state === 'available') return begunAt ?? now
+      if (verdict.state === 'available') {
+        availableAt ??= now
+        if (exact !== null || now - availableAt > DIGEST_LAG_MS) return begunAt ?? now
+      }
       if (verdict.state === 'failed') throw await failureOf(start, { watch, verdict })
       stuckAt = verdict.state === 'stuck' ? (stuckAt ?? now) : null
       if (verdict.state === 'stuck') {
